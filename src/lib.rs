@@ -1,0 +1,17 @@
+//! The half of iris-sidecar that talks: sockets, the journal, DuckDB, files.
+//!
+//! Bytes enter through [`receive`], are made durable by [`journal`], understood by [`ingest`] with the help of
+//! `iris_core`, kept by [`store`] and sent on by [`forward`]. Questions enter through [`serve`], which knows
+//! only [`tools`]. [`rulebook`] holds the rules in force. [`run`] puts the rooms together and holds no logic.
+
+pub mod config;
+pub mod forward;
+pub mod ingest;
+pub mod journal;
+pub mod receive;
+pub mod rulebook;
+pub mod run;
+pub mod serve;
+pub mod store;
+pub mod telemetry;
+pub mod tools;
