@@ -1,1 +1,174 @@
-//! Being built.
+//! The tool contract: every word and shape of every tool, and nothing of what the tools do.
+//!
+//! A tool is one file: its arguments and reply as types whose doc comments are the published documentation, its
+//! prose, its error codes, its siblings. [`TOOLS`] lists them in the order in which clients see them. Everything
+//! else (the MCP description and schemas, the HTTP routes, the documentation) is derived from that table.
+
+mod error;
+mod evaluate_output;
+mod get_traces;
+mod list_rules;
+mod log_trace;
+mod strict;
+
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+pub use error::{Code, Error};
+pub use evaluate_output::{Args as EvaluateOutputArgs, EvaluateOutput, Reply as EvaluateOutputReply};
+pub use get_traces::{
+    Args as GetTracesArgs, Detail, GetTraces, HourCount, NameCount, Reply as GetTracesReply, Row as TraceRow, SortBy,
+    SortOrder, Summary, VerdictBrief,
+};
+pub use list_rules::{Args as ListRulesArgs, BuiltIn, ListRules, Reply as ListRulesReply};
+pub use log_trace::{Args as LogTraceArgs, Event, LogTrace, Reply as LogTraceReply, Span};
+pub use strict::parse;
+
+/// What a tool says of itself in words. Returns, errors and siblings are generated.
+pub struct Prose {
+    /// One sentence that stands first.
+    pub summary: &'static str,
+    /// What it does.
+    pub does: &'static str,
+    /// When another way is better.
+    pub not_for: &'static str,
+    /// Sentences on errors that the codes alone do not tell.
+    pub errors: &'static str,
+}
+
+/// MCP annotations: hints to a client about what a call may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hints {
+    /// Changes nothing.
+    pub read_only: bool,
+    /// May remove something.
+    pub destructive: bool,
+    /// Calling twice is the same as calling once.
+    pub idempotent: bool,
+    /// Reaches beyond this process.
+    pub open_world: bool,
+}
+
+/// One tool of the contract.
+pub trait Tool {
+    /// Its name on the wire.
+    const NAME: &'static str;
+    /// Its title for people.
+    const TITLE: &'static str;
+    /// Its prose.
+    const PROSE: Prose;
+    /// The codes with which its own work may fail; `IRIS_INVALID_ARGUMENT` and `IRIS_INTERNAL_ERROR` go without saying.
+    const ERRORS: &'static [Code];
+    /// The tools that stand beside it, each with what it is for.
+    const SIBLINGS: &'static [(&'static str, &'static str)];
+    /// Hints for clients.
+    const HINTS: Hints;
+    /// Its arguments.
+    type Args: serde::de::DeserializeOwned + schemars::JsonSchema;
+    /// Its reply.
+    type Reply: serde::Serialize + schemars::JsonSchema;
+}
+
+/// A tool as a value: what clients are told of it.
+pub struct Entry {
+    /// Its name on the wire.
+    pub name: &'static str,
+    /// Its title for people.
+    pub title: &'static str,
+    /// Hints for clients.
+    pub hints: Hints,
+    /// The codes its work may fail with.
+    pub errors: &'static [Code],
+    /// The description, in the contract's parts.
+    pub describe: fn() -> String,
+    /// JSON Schema of the arguments; `additionalProperties: false`.
+    pub arguments: fn() -> Value,
+    /// JSON Schema of the reply; unknown fields allowed.
+    pub reply: fn() -> Value,
+}
+
+/// Every tool, in the order in which clients see them.
+pub const TOOLS: &[Entry] =
+    &[entry::<LogTrace>(), entry::<EvaluateOutput>(), entry::<GetTraces>(), entry::<ListRules>()];
+
+/// The tool of that name.
+pub fn tool(name: &str) -> Option<&'static Entry> {
+    TOOLS.iter().find(|entry| entry.name == name)
+}
+
+const fn entry<T: Tool>() -> Entry {
+    Entry {
+        name: T::NAME,
+        title: T::TITLE,
+        hints: T::HINTS,
+        errors: T::ERRORS,
+        describe: describe::<T>,
+        arguments: schema::<T::Args>,
+        reply: schema::<T::Reply>,
+    }
+}
+
+/// JSON Schema 2020-12 with every subschema in place, so that a reader needs no references.
+pub(crate) fn schema<T: schemars::JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("$schema");
+        object.remove("title");
+        object.remove("description");
+    }
+    schema
+}
+
+/// The description a client reads, in the contract's parts.
+fn describe<T: Tool>() -> String {
+    let prose = T::PROSE;
+    let mut text =
+        format!("{}\n\nWhat it does. {}\n\nWhen not to use it. {}\n\n", prose.summary, prose.does, prose.not_for);
+    text.push_str("Returns. JSON with ");
+    text.push_str(&returns(&schema::<T::Reply>()));
+    text.push_str(".\n\nErrors. ");
+    if !prose.errors.is_empty() {
+        text.push_str(prose.errors);
+        text.push(' ');
+    }
+    for code in T::ERRORS {
+        text.push_str(&format!("{} when {}. ", code.as_str(), code.when()));
+    }
+    text.push_str(
+        "An unknown or malformed argument is refused before anything runs (IRIS_INVALID_ARGUMENT, naming the valid ones). \
+         Every failure is {\"error\":{\"code\",\"message\",\"recovery\":[]}} with isError true; follow recovery before retrying.\n\nSiblings. ",
+    );
+    let siblings: Vec<String> = T::SIBLINGS.iter().map(|(name, what)| format!("{name}: {what}")).collect();
+    text.push_str(&siblings.join("; "));
+    text.push('.');
+    text
+}
+
+/// `name (doc), name (doc)` over the fields of a reply, in their order.
+fn returns(schema: &Value) -> String {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return String::new() };
+    let fields: Vec<String> = properties
+        .iter()
+        .map(|(name, field)| match field.get("description").and_then(Value::as_str) {
+            Some(doc) => format!("{name} ({})", first_sentence(doc)),
+            None => name.clone(),
+        })
+        .collect();
+    fields.join("; ")
+}
+
+fn first_sentence(doc: &str) -> String {
+    let line = doc.split("\n\n").next().unwrap_or(doc).replace('\n', " ");
+    let line = line.trim_end_matches('.').trim();
+    let mut letters = line.chars();
+    match letters.next() {
+        Some(first) if !letters.as_str().starts_with(|next: char| next.is_uppercase()) => {
+            first.to_lowercase().chain(letters).collect()
+        }
+        _ => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! The closed list of failure codes, and one constructor for each way to fail.
+//!
+//! The code is for the caller's program, the message and the steps are for its reader. Nothing that was stored or
+//! sent by an agent stands in a message: field names, ids, numbers and lists of what is valid do.
+
+use serde::Serialize;
+
+/// Why a call failed. The list is closed: clients match on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Code {
+    /// An argument is unknown, missing, malformed or out of range.
+    InvalidArgument,
+    /// No stored or open trace has that id.
+    UnknownTrace,
+    /// A deployed rule has that name.
+    DuplicateRule,
+    /// A rule's definition is refused.
+    InvalidRuleConfig,
+    /// No provider key reached this process.
+    JudgeNotEnabled,
+    /// The model is not in the price table.
+    JudgeUnknownModel,
+    /// The call could cost more than allowed.
+    BudgetExceeded,
+    /// The provider failed.
+    ProviderError,
+    /// The judge failed on every citation.
+    JudgeFailed,
+    /// The store cannot be read or written.
+    StorageError,
+    /// Anything else.
+    InternalError,
+}
+
+impl Code {
+    /// Every code.
+    pub const ALL: [Self; 11] = [
+        Self::InvalidArgument,
+        Self::UnknownTrace,
+        Self::DuplicateRule,
+        Self::InvalidRuleConfig,
+        Self::JudgeNotEnabled,
+        Self::JudgeUnknownModel,
+        Self::BudgetExceeded,
+        Self::ProviderError,
+        Self::JudgeFailed,
+        Self::StorageError,
+        Self::InternalError,
+    ];
+
+    /// The code on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "IRIS_INVALID_ARGUMENT",
+            Self::UnknownTrace => "IRIS_UNKNOWN_TRACE",
+            Self::DuplicateRule => "IRIS_DUPLICATE_RULE",
+            Self::InvalidRuleConfig => "IRIS_INVALID_RULE_CONFIG",
+            Self::JudgeNotEnabled => "IRIS_JUDGE_NOT_ENABLED",
+            Self::JudgeUnknownModel => "IRIS_JUDGE_UNKNOWN_MODEL",
+            Self::BudgetExceeded => "IRIS_BUDGET_EXCEEDED",
+            Self::ProviderError => "IRIS_PROVIDER_ERROR",
+            Self::JudgeFailed => "IRIS_JUDGE_FAILED",
+            Self::StorageError => "IRIS_STORAGE_ERROR",
+            Self::InternalError => "IRIS_INTERNAL_ERROR",
+        }
+    }
+
+    /// When it is given, for descriptions.
+    pub const fn when(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "an argument is unknown, missing, malformed or out of range",
+            Self::UnknownTrace => "trace_id names no trace, checked before anything is scored or written",
+            Self::DuplicateRule => "a deployed rule has that name",
+            Self::InvalidRuleConfig => "the definition is refused; nothing is deployed",
+            Self::JudgeNotEnabled => "no provider key reached this process",
+            Self::JudgeUnknownModel => "the model is not in the price table",
+            Self::BudgetExceeded => "the call could cost more than allowed; nothing is spent",
+            Self::ProviderError => "the provider failed; kind says how",
+            Self::JudgeFailed => "the judge failed on every citation; nothing is stored",
+            Self::StorageError => "the store cannot be read or written",
+            Self::InternalError => "something unforeseen happened",
+        }
+    }
+
+    /// The HTTP status that carries it.
+    pub const fn http_status(self) -> u16 {
+        match self {
+            Self::InvalidArgument | Self::InvalidRuleConfig | Self::JudgeUnknownModel => 400,
+            Self::UnknownTrace => 404,
+            Self::DuplicateRule => 409,
+            Self::BudgetExceeded => 402,
+            Self::JudgeNotEnabled => 501,
+            Self::ProviderError | Self::JudgeFailed => 502,
+            Self::StorageError => 503,
+            Self::InternalError => 500,
+        }
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// A failed call, as the caller receives it inside `{"error": ...}`.
+#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[error("{}: {message}", code.as_str())]
+pub struct Error {
+    /// Why, for programs.
+    pub code: Code,
+    /// Why, for readers.
+    pub message: String,
+    /// What to do before retrying, in order; never empty.
+    pub recovery: Vec<String>,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+    /// The argument at fault, as a dotted path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// What would have been valid there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub valid: Vec<String>,
+    /// How long to wait before retrying, in milliseconds.
+    #[serde(rename = "retryAfterMs", skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+impl Error {
+    fn new(code: Code, message: impl Into<String>, recovery: &[&str]) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            recovery: recovery.iter().map(|step| (*step).to_owned()).collect(),
+            retryable: false,
+            field: None,
+            valid: Vec::new(),
+            retry_after_ms: None,
+        }
+    }
+
+    /// Arguments that the tool does not have.
+    pub fn unknown_argument(unknown: &[String], container: &str, valid: Vec<String>) -> Self {
+        let place = if container.is_empty() { String::new() } else { format!(" in {container}") };
+        let plural = if unknown.len() == 1 { "argument" } else { "arguments" };
+        Self {
+            field: unknown
+                .first()
+                .map(|name| if container.is_empty() { name.clone() } else { format!("{container}.{name}") }),
+            ..Self::new(
+                Code::InvalidArgument,
+                format!("unknown {plural}{place}: {}; valid: {}", unknown.join(", "), valid.join(", ")),
+                &["use one of the names in valid", "leave out what the tool does not have"],
+            )
+        }
+        .with_valid(valid)
+    }
+
+    /// An argument with a value it cannot have; `why` names what is valid.
+    pub fn invalid_argument(field: &str, why: impl std::fmt::Display) -> Self {
+        let message = if field.is_empty() { why.to_string() } else { format!("{field}: {why}") };
+        Self {
+            field: (!field.is_empty()).then(|| field.to_owned()),
+            ..Self::new(Code::InvalidArgument, message, &["correct the argument that field names and call again"])
+        }
+    }
+
+    /// A tool that does not exist.
+    pub fn unknown_tool(valid: Vec<String>) -> Self {
+        Self::new(
+            Code::InvalidArgument,
+            format!("no tool has that name; valid: {}", valid.join(", ")),
+            &["call one of the tools in valid"],
+        )
+        .with_valid(valid)
+    }
+
+    /// A range whose ends are crossed.
+    pub fn crossed_range(low: &str, low_value: &str, high: &str, high_value: &str) -> Self {
+        Self {
+            field: Some(low.to_owned()),
+            ..Self::new(
+                Code::InvalidArgument,
+                format!("{low} ({low_value}) lies above {high} ({high_value}); no trace can match"),
+                &["exchange the two bounds, or leave one out"],
+            )
+        }
+    }
+
+    /// No trace has that id.
+    pub fn unknown_trace(trace_id: &crate::model::TraceId) -> Self {
+        Self {
+            field: Some("trace_id".to_owned()),
+            ..Self::new(
+                Code::UnknownTrace,
+                format!("no stored or open trace has the id {trace_id}"),
+                &[
+                    "list traces with get_traces and use a trace_id from there",
+                    "or store the execution with log_trace and use the trace_id it returns",
+                ],
+            )
+        }
+    }
+
+    /// The store cannot be read or written just now.
+    pub fn storage_busy(what: &str, retry_after_ms: u64) -> Self {
+        Self {
+            retryable: true,
+            retry_after_ms: Some(retry_after_ms),
+            ..Self::new(
+                Code::StorageError,
+                format!("the store cannot answer yet: {what}"),
+                &["wait retryAfterMs and call again once", "if it persists, see /readyz?full on the ops port"],
+            )
+        }
+    }
+
+    /// The store failed.
+    pub fn storage_failed(reference: &str) -> Self {
+        Self::new(
+            Code::StorageError,
+            format!("the store failed; the log holds the details under reference {reference}"),
+            &[
+                "call again once",
+                "check that the data directory is writable and has space",
+                "see /readyz?full on the ops port",
+            ],
+        )
+    }
+
+    /// Something unforeseen; the log holds it under `reference`.
+    pub fn internal(reference: &str) -> Self {
+        Self::new(
+            Code::InternalError,
+            format!("unforeseen failure; the log holds the details under reference {reference}"),
+            &["call again once", "report the reference with the sidecar's version"],
+        )
+    }
+
+    fn with_valid(mut self, valid: Vec<String>) -> Self {
+        self.valid = valid;
+        self
+    }
+
+    /// The body of a failed reply: `{"error": {...}}`.
+    pub fn envelope(&self) -> serde_json::Value {
+        serde_json::json!({ "error": self })
+    }
+}

@@ -1,0 +1,105 @@
+//! `list_rules`: the rules in force.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Code, Hints, Prose, Tool};
+
+/// The tool.
+pub struct ListRules;
+
+/// Arguments of `list_rules`.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Only custom rules of this bundle: completeness, relevance, safety, cost or custom.
+    #[serde(default)]
+    pub eval_type: Option<Bundle>,
+    /// Only custom rules that are enabled.
+    #[serde(default)]
+    pub enabled_only: Option<bool>,
+}
+
+/// A bundle a custom rule can fire in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Bundle {
+    /// Is the answer all there?
+    Completeness,
+    /// Does it speak to what was asked?
+    Relevance,
+    /// Does it harm?
+    Safety,
+    /// Did it cost too much?
+    Cost,
+    /// Rules of the deployment's own.
+    Custom,
+}
+
+/// Reply of `list_rules`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Reply {
+    /// The custom rules after the filters.
+    pub rules: Vec<Value>,
+    /// How many custom rules there are after the filters.
+    pub total: usize,
+    /// Of those, how many are enabled.
+    pub enabled_count: usize,
+    /// The built-in roster, never filtered.
+    pub built_in: Vec<BuiltIn>,
+    /// Stored custom rules that this version could not validate; they do not fire.
+    pub quarantined: Vec<Value>,
+}
+
+/// One built-in rule.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct BuiltIn {
+    /// Its name.
+    pub name: String,
+    /// Its bundle.
+    pub category: String,
+    /// What it checks.
+    pub description: String,
+    /// Its weight in the score.
+    pub weight: f64,
+    /// measurement, detection, inference, judgment, policy or verification.
+    pub kind: String,
+    /// formula, pattern, heuristic, model or external.
+    pub mechanism: String,
+    /// The inputs it reads; without them it skips, never passes.
+    pub needs: Vec<String>,
+    /// The question it answers.
+    pub question: String,
+    /// The failure classes it looks for.
+    pub classes: Vec<String>,
+    /// Its version.
+    pub version: u32,
+    /// Whether a failure vetoes on this server.
+    pub critical: bool,
+    /// Who decided that: default or config.
+    #[serde(rename = "criticalSource")]
+    pub critical_source: String,
+    /// Published accuracy; null while it has not been measured.
+    pub proof: Option<Value>,
+}
+
+impl Tool for ListRules {
+    const NAME: &'static str = "list_rules";
+    const TITLE: &'static str = "List the rules";
+    const PROSE: Prose = Prose {
+        summary: "The rules in force: the built-in roster with what each needs, whether it vetoes on this server and its published accuracy, plus the \
+                  custom rules.",
+        does: "Reads the roster and the rule file; no network. built_in is never narrowed by the filters. critical is the effective setting and \
+               criticalSource says who made it: read both before trusting a passed: true. proof is null for a rule whose accuracy has not been \
+               published.",
+        not_for: "To count or find traces (get_traces). To judge something (evaluate_output).",
+        errors: "A missing rule file is an empty list, not an error.",
+    };
+    const ERRORS: &'static [Code] = &[];
+    const SIBLINGS: &'static [(&'static str, &'static str)] =
+        &[("evaluate_output", "run the rules"), ("get_traces", "find what they judged")];
+    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    type Args = Args;
+    type Reply = Reply;
+}

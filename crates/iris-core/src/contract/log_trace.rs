@@ -1,0 +1,191 @@
+//! `log_trace`: store one execution.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Code, Hints, Prose, Tool};
+use crate::model::{SpanKind, StatusCode, TokenUsage, ToolCall};
+
+/// The tool.
+pub struct LogTrace;
+
+/// Arguments of `log_trace`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Who ran; the key that get_traces filters by.
+    pub agent_name: String,
+    /// The library the agent was built with.
+    #[serde(default)]
+    pub framework: Option<String>,
+    /// What was asked.
+    #[serde(default)]
+    pub input: Option<String>,
+    /// What was answered.
+    #[serde(default)]
+    pub output: Option<String>,
+    /// The tools that were used, in call order; an empty list says that none were.
+    #[serde(default)]
+    pub tool_calls: Option<Vec<ToolCall>>,
+    /// How long it took, in milliseconds.
+    #[serde(default)]
+    pub latency_ms: Option<f64>,
+    /// Token counts.
+    #[serde(default)]
+    pub token_usage: Option<TokenUsage>,
+    /// What it cost, in US dollars.
+    #[serde(default)]
+    pub cost_usd: Option<f64>,
+    /// Anything else worth keeping.
+    #[serde(default)]
+    pub metadata: Option<Map<String, Value>>,
+    /// The steps in detail.
+    #[serde(default)]
+    pub spans: Option<Vec<Span>>,
+    /// When it began, ISO 8601 with an offset or Z; now when left out.
+    #[serde(default)]
+    pub timestamp: Option<String>,
+    /// The conversation it belongs to.
+    #[serde(default)]
+    pub session_id: Option<String>,
+    /// Judge it in the same call; needs output.
+    #[serde(default)]
+    pub evaluate: Option<bool>,
+}
+
+/// One step of an execution.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Span {
+    /// 16 lowercase hex digits; made up when left out.
+    #[serde(default)]
+    pub span_id: Option<String>,
+    /// The span_id of the step around it.
+    #[serde(default)]
+    pub parent_span_id: Option<String>,
+    /// What the step is.
+    pub name: String,
+    /// INTERNAL, SERVER, CLIENT, PRODUCER, CONSUMER, LLM or TOOL.
+    #[serde(default)]
+    pub kind: Kind,
+    /// UNSET, OK or ERROR.
+    #[serde(default)]
+    pub status_code: Status,
+    /// What the status says.
+    #[serde(default)]
+    pub status_message: Option<String>,
+    /// When it began, ISO 8601.
+    pub start_time: String,
+    /// When it ended, ISO 8601.
+    #[serde(default)]
+    pub end_time: Option<String>,
+    /// Its attributes.
+    #[serde(default)]
+    pub attributes: Option<Map<String, Value>>,
+    /// Its events.
+    #[serde(default)]
+    pub events: Option<Vec<Event>>,
+}
+
+/// The kind of a step: an OpenTelemetry span kind, or what it is to an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Kind {
+    /// Inside the process.
+    #[default]
+    Internal,
+    /// Answers a request.
+    Server,
+    /// Sends a request.
+    Client,
+    /// Sends a message.
+    Producer,
+    /// Receives a message.
+    Consumer,
+    /// A call of a model.
+    Llm,
+    /// An execution of a tool.
+    Tool,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Status {
+    /// Not said.
+    #[default]
+    Unset,
+    /// Fine.
+    Ok,
+    /// Failed.
+    Error,
+}
+
+impl From<Kind> for SpanKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Internal | Kind::Llm | Kind::Tool => Self::Internal,
+            Kind::Server => Self::Server,
+            Kind::Client => Self::Client,
+            Kind::Producer => Self::Producer,
+            Kind::Consumer => Self::Consumer,
+        }
+    }
+}
+
+impl From<Status> for StatusCode {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Unset => Self::Unset,
+            Status::Ok => Self::Ok,
+            Status::Error => Self::Error,
+        }
+    }
+}
+
+/// Something that happened during a step.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// What happened.
+    pub name: String,
+    /// When, ISO 8601.
+    pub timestamp: String,
+    /// Its attributes.
+    #[serde(default)]
+    pub attributes: Option<Map<String, Value>>,
+}
+
+/// Reply of `log_trace`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Reply {
+    /// The stored trace's id, 32 hex digits; evaluate_output and get_traces take it.
+    pub trace_id: String,
+    /// Always `stored`.
+    pub status: &'static str,
+    /// With evaluate: what evaluate_output would have answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<Value>,
+}
+
+impl Tool for LogTrace {
+    const NAME: &'static str = "log_trace";
+    const TITLE: &'static str = "Store an execution";
+    const PROSE: Prose = Prose {
+        summary: "Store one execution of an agent (input, output, tool calls, steps, cost, latency, tokens) and get the trace_id that every later call takes.",
+        does: "Writes one trace to the embedded store and returns once it is durable. Only agent_name is required; send what you have: tool_calls \
+               let the trajectory rules judge what the agent did, cost_usd and token_usage feed the cost rules, input and output feed the rest. \
+               Nothing is deduplicated: the same call twice stores two traces. A stored trace never changes. Agents that already export \
+               OpenTelemetry need not call this: their spans become traces by themselves.",
+        not_for: "For a passing log line. To judge an output: store it here, then call evaluate_output with the trace_id, which reuses the stored \
+                  tool_calls. To correct a stored trace: store a new one.",
+        errors: "",
+    };
+    const ERRORS: &'static [Code] = &[Code::StorageError];
+    const SIBLINGS: &'static [(&'static str, &'static str)] =
+        &[("evaluate_output", "judge the stored output"), ("get_traces", "find what was stored")];
+    const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
+    type Args = Args;
+    type Reply = Reply;
+}

@@ -1,0 +1,83 @@
+//! Arguments are read strictly: an unknown name is refused with the valid ones, never ignored.
+
+use serde_json::Value;
+
+use super::{Error, schema};
+
+/// Reads a tool's arguments.
+///
+/// # Errors
+/// `IRIS_INVALID_ARGUMENT` that names the unknown arguments and the valid ones, or the field that is missing,
+/// malformed or of the wrong type. Names are checked in every nested object whose shape is fixed.
+pub fn parse<A: serde::de::DeserializeOwned + schemars::JsonSchema>(arguments: Value) -> Result<A, Error> {
+    let arguments = if arguments.is_null() { Value::Object(serde_json::Map::new()) } else { arguments };
+    if !arguments.is_object() {
+        return Err(Error::invalid_argument("", "arguments must be a JSON object"));
+    }
+    check_names(&schema::<A>(), &arguments, "")?;
+    serde_path_to_error::deserialize(arguments).map_err(|error| {
+        let path = error.path().to_string();
+        let field = if path == "." { "" } else { path.as_str() };
+        Error::invalid_argument(field, without_echo(&error.into_inner().to_string()))
+    })
+}
+
+/// Every unknown name in the first object that has any, outermost first.
+fn check_names(schema: &Value, value: &Value, place: &str) -> Result<(), Error> {
+    match value {
+        Value::Object(fields) => {
+            let Some(properties) = variants(schema).find_map(|one| one.get("properties")).and_then(Value::as_object)
+            else {
+                return Ok(());
+            };
+            let closed = variants(schema).any(|one| one.get("additionalProperties") == Some(&Value::Bool(false)));
+            let unknown: Vec<String> =
+                fields.keys().filter(|name| !properties.contains_key(*name)).map(|name| printable(name)).collect();
+            if closed && !unknown.is_empty() {
+                return Err(Error::unknown_argument(&unknown, place, properties.keys().cloned().collect()));
+            }
+            fields.iter().try_for_each(|(name, field)| match properties.get(name) {
+                Some(inner) => check_names(inner, field, &join(place, name)),
+                None => Ok(()),
+            })
+        }
+        Value::Array(items) => {
+            let Some(inner) = variants(schema).find_map(|one| one.get("items")) else { return Ok(()) };
+            items
+                .iter()
+                .enumerate()
+                .try_for_each(|(index, item)| check_names(inner, item, &format!("{place}[{index}]")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The schema itself and the alternatives of an optional one.
+fn variants(schema: &Value) -> impl Iterator<Item = &Value> {
+    std::iter::once(schema).chain(schema.get("anyOf").and_then(Value::as_array).into_iter().flatten())
+}
+
+fn join(place: &str, name: &str) -> String {
+    if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") }
+}
+
+/// A name as it may stand in a message: short and without control characters.
+fn printable(name: &str) -> String {
+    name.chars().filter(|letter| !letter.is_control()).take(64).collect()
+}
+
+/// The reason without the value the caller sent: serde quotes strings in its messages.
+fn without_echo(message: &str) -> String {
+    let Some(rest) =
+        message.strip_prefix("invalid type: string ").or_else(|| message.strip_prefix("invalid value: string "))
+    else {
+        return match message.strip_prefix("unknown variant `").and_then(|rest| rest.split_once("`, ")) {
+            Some((_, expected)) => format!("not a valid value; {expected}"),
+            None => message.to_owned(),
+        };
+    };
+    match rest.rfind("\", expected ") {
+        Some(at) => format!("a string where expected {}", rest.get(at + 12..).unwrap_or_default()),
+        None => "a string where something else is expected".to_owned(),
+    }
+}

@@ -1,0 +1,82 @@
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn an_unknown_argument_is_refused_with_the_valid_ones() {
+    let error = parse::<EvaluateOutputArgs>(json!({"output": "x", "eval_typ": "safety"})).unwrap_err();
+    assert_eq!(error.code, Code::InvalidArgument);
+    assert_eq!(error.field.as_deref(), Some("eval_typ"));
+    assert!(error.valid.iter().any(|name| name == "eval_type"), "{error:?}");
+}
+
+#[test]
+fn an_unknown_key_one_level_down_is_refused_with_its_place() {
+    let error = parse::<LogTraceArgs>(json!({"agent_name": "a", "tool_calls": [{"tool_name": "t"}, {"tool": "t"}]}))
+        .unwrap_err();
+    assert_eq!(error.field.as_deref(), Some("tool_calls[1].tool"));
+    assert!(error.valid.iter().any(|name| name == "tool_name"), "{error:?}");
+}
+
+#[test]
+fn metadata_is_free() {
+    parse::<LogTraceArgs>(json!({"agent_name": "a", "metadata": {"anything": {"goes": 1}}})).unwrap();
+}
+
+#[test]
+fn a_wrong_type_names_the_field_and_does_not_echo_the_value() {
+    let error = parse::<LogTraceArgs>(json!({"agent_name": "a", "cost_usd": "536-22-8716"})).unwrap_err();
+    assert_eq!(error.field.as_deref(), Some("cost_usd"));
+    assert!(!error.message.contains("536"), "{error}");
+    let error = parse::<EvaluateOutputArgs>(json!({"eval_type": "536-22-8716"})).unwrap_err();
+    assert!(!error.message.contains("536"), "{error}");
+    assert!(error.message.contains("safety"), "{error}");
+}
+
+#[test]
+fn a_missing_argument_is_named() {
+    let error = parse::<LogTraceArgs>(json!({})).unwrap_err();
+    assert!(error.message.contains("agent_name"), "{error}");
+}
+
+#[test]
+fn every_description_has_the_five_parts_within_450_words_and_names_every_reply_field() {
+    for entry in TOOLS {
+        let text = (entry.describe)();
+        for part in ["What it does. ", "When not to use it. ", "Returns. ", "Errors. ", "Siblings. "] {
+            assert!(text.contains(part), "{}: {part}", entry.name);
+        }
+        assert!(text.split_whitespace().count() <= 450, "{}: {} words", entry.name, text.split_whitespace().count());
+        let reply = (entry.reply)();
+        for field in reply["properties"].as_object().unwrap().keys() {
+            assert!(text.contains(&format!("{field} (")), "{}: {field}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn argument_schemas_are_closed_and_self_contained() {
+    for entry in TOOLS {
+        let schema = (entry.arguments)();
+        assert_eq!(schema["additionalProperties"], json!(false), "{}", entry.name);
+        assert!(!schema.to_string().contains("$ref"), "{}", entry.name);
+    }
+}
+
+#[test]
+fn siblings_exist_and_every_code_has_a_recovery() {
+    for (name, _) in TOOLS
+        .iter()
+        .flat_map(|_| [LogTrace::SIBLINGS, EvaluateOutput::SIBLINGS, GetTraces::SIBLINGS, ListRules::SIBLINGS].concat())
+    {
+        assert!(tool(name).is_some(), "{name}");
+    }
+    let names: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(names.len(), 11);
+    let trace_id = "0af7651916cd43dd8448eb211c80319c".parse().unwrap();
+    for error in
+        [Error::unknown_trace(&trace_id), Error::internal("r"), Error::storage_failed("r"), Error::storage_busy("x", 1)]
+    {
+        assert!(!error.recovery.is_empty(), "{error}");
+    }
+}
