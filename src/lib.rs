@@ -5,6 +5,7 @@
 //! only [`tools`]. [`rulebook`] holds the rules in force. [`run`] puts the rooms together and holds no logic.
 
 pub mod config;
+pub mod door;
 pub mod forward;
 pub mod ingest;
 pub mod journal;
