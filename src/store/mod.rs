@@ -1,1 +1,337 @@
-//! Being built.
+//! Keeps spans, traces and evaluations in an embedded DuckDB file, `home/iris.duckdb`.
+//!
+//! Owns the file, its schema, its one writing thread and its reading connections. Rows enter through
+//! [`Store::send`], grouped and committed together with the journal positions they complete, and through
+//! [`Store::write`], committed at once. Answers leave through the reading methods, each one READ ONLY
+//! transaction with a deadline.
+//!
+//! Nothing here reads the journal, decodes OTLP, reads a dialect or composes a verdict; a stored row gives back
+//! exactly the span or log record that was sent. Everything is append-only: a newer version of a trace or a newer
+//! evaluation is a new row, and only retention deletes.
+
+mod boot;
+mod config;
+mod erase;
+mod error;
+mod evaluations;
+mod group;
+mod open;
+mod pending;
+mod query;
+mod reader;
+mod retention;
+mod schema;
+mod spans;
+mod status;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod traces;
+mod track;
+mod writer;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use iris_core::model::{Evaluation, Lane, Position, RawSpan, Row, RowKey, Tenant, Timestamp, Trace, TraceId};
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub use boot::Boot;
+pub use config::Config;
+pub use error::Error;
+pub use query::{Loaded, SortBy, TracePage, TraceQuery};
+pub use retention::Retention;
+pub use status::Status;
+pub use summary::{AgentCount, HourCount, Summary};
+pub use track::{Settled, Through};
+
+use reader::Readers;
+use writer::{Command, Writer};
+
+/// Messages that wait for the writer before senders do.
+const ORDINARY_MAX: usize = 256;
+/// Awaited writes that wait for the writer before their callers wait for a place.
+const AWAITED_MAX: usize = 64;
+
+/// Something for the writer. The order within the channel matters.
+#[derive(Debug, Clone)]
+pub enum Write {
+    /// A journal record was read; sent in the order of its lane. It holds this many rows; 0: nothing to store.
+    Record {
+        /// Its lane.
+        lane: Lane,
+        /// Its sequence number.
+        seq: u64,
+        /// Rows, or tool writes, that it holds.
+        rows: u32,
+    },
+    /// Store these.
+    Rows(Vec<Arc<Row>>),
+    /// That many rows of that record will never be stored, or are stored already.
+    Dropped {
+        /// Its lane.
+        lane: Lane,
+        /// Its sequence number.
+        seq: u64,
+        /// How many.
+        rows: u32,
+    },
+    /// A tool's record was met while reading the journal: store it unless its position is stored already.
+    Tool(Box<ToolWrite>),
+    /// A trace settled and was judged.
+    Judged {
+        /// Comes back through [`Store::committed`].
+        ticket: u64,
+        /// The trace's new version.
+        trace: Box<Trace>,
+        /// Its evaluation.
+        evaluation: Box<Evaluation>,
+        /// Every stored span at or below is covered by an evaluation, this one included.
+        settled_through: Settled,
+    },
+    /// Nothing was judged, but the settled position moved.
+    Settled {
+        /// Every stored span at or below is covered by an evaluation.
+        settled_through: Settled,
+    },
+}
+
+/// What a tool writes, stored exactly once by its position, whichever way it comes first.
+#[derive(Debug, Clone)]
+pub enum ToolWrite {
+    /// A trace given to `log_trace`.
+    Trace {
+        /// The trace.
+        trace: Trace,
+        /// Its spans.
+        spans: Vec<RawSpan>,
+        /// Its journal record.
+        position: Position,
+    },
+    /// An evaluation made by a tool.
+    Evaluation {
+        /// The evaluation.
+        evaluation: Evaluation,
+        /// Its journal record.
+        position: Position,
+    },
+}
+
+impl ToolWrite {
+    /// The journal record it came from.
+    pub const fn position(&self) -> Position {
+        match self {
+            Self::Trace { position, .. } | Self::Evaluation { position, .. } => *position,
+        }
+    }
+
+    fn spans(&self) -> &[RawSpan] {
+        match self {
+            Self::Trace { spans, .. } => spans,
+            Self::Evaluation { .. } => &[],
+        }
+    }
+}
+
+/// The store. Clones are handles to the same one; it ends when it is closed or the last handle goes.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    ordinary: mpsc::Sender<Write>,
+    awaited: mpsc::Sender<Command>,
+    readers: Arc<Readers>,
+    shared: status::Shared,
+    writer: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl Store {
+    /// Opens or creates `home/iris.duckdb` and starts the writer. Blocks: call it on a thread of its own.
+    ///
+    /// # Errors
+    /// [`Error::Locked`], [`Error::Newer`], [`Error::NoPermission`] and [`Error::NoSpace`] say that the file is
+    /// whole but cannot be had; [`Error::Corrupt`] that it is damaged.
+    pub fn open(home: &Path, config: &Config) -> Result<(Self, Boot), Error> {
+        Self::open_at(home, config, wall_clock)
+    }
+
+    fn open_at(home: &Path, config: &Config, now: fn() -> Timestamp) -> Result<(Self, Boot), Error> {
+        config.check()?;
+        let origin = open::engine(home, config)?;
+        let (boot, tools) = boot::read(&origin)?;
+        let (ordinary, ordinary_end) = mpsc::channel(ORDINARY_MAX);
+        let (awaited, awaited_end) = mpsc::channel(AWAITED_MAX);
+        let shared = status::Shared {
+            status: Arc::new(Mutex::new(Status {
+                stored_through: boot.stored_through,
+                settled_through: boot.settled_through,
+                ..Status::default()
+            })),
+            committed: watch::Sender::new(0),
+            checkpointed: watch::Sender::new(Through::default()),
+        };
+        let writer = Writer {
+            spans: open::clone_of(&origin)?,
+            tools: open::clone_of(&origin)?,
+            ordinary: ordinary_end,
+            awaited: awaited_end,
+            config: config.clone(),
+            wal: open::Paths::of(home).wal,
+            tracker: track::Tracker::new(boot.stored_through, tools),
+            positions: group::Positions { stored: boot.stored_through, settled: boot.settled_through },
+            shared: shared.clone(),
+            now,
+        };
+        let readers = Readers::new(origin, config.readers, Duration::from_millis(config.read_deadline_ms))?;
+        // Only to wait for two channels and a clock at once: nothing else runs on it.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let thread =
+            std::thread::Builder::new().name("iris-store".to_owned()).spawn(move || runtime.block_on(writer.run()))?;
+        let inner = Inner { ordinary, awaited, readers, shared, writer: Mutex::new(Some(thread)) };
+        Ok((Self { inner: Arc::new(inner) }, boot))
+    }
+
+    /// Hands over a write and waits for a place in the queue. Not for tasks: see [`Store::send_async`].
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn send(&self, write: Write) -> Result<(), Error> {
+        self.inner.ordinary.blocking_send(write).map_err(|_| Error::Closed)
+    }
+
+    /// Hands over a write and waits for a place in the queue.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn send_async(&self, write: Write) -> Result<(), Error> {
+        self.inner.ordinary.send(write).await.map_err(|_| Error::Closed)
+    }
+
+    /// Stores what a tool wrote and returns after its COMMIT: the next read sees it.
+    ///
+    /// # Errors
+    /// Whatever kept it from being committed; it is then not stored by this call.
+    pub async fn write(&self, write: ToolWrite) -> Result<(), Error> {
+        self.ask(|done| Command::Write(Box::new(write), done)).await
+    }
+
+    /// Commits everything sent so far.
+    ///
+    /// # Errors
+    /// Whatever kept it from being committed.
+    pub async fn flush(&self) -> Result<(), Error> {
+        self.ask(Command::Flush).await
+    }
+
+    /// Commits everything sent so far and runs CHECKPOINT: asked for when much of a lane is stored but not yet
+    /// behind one.
+    ///
+    /// # Errors
+    /// Whatever kept it from being done.
+    pub async fn checkpoint(&self) -> Result<(), Error> {
+        self.ask(Command::Checkpoint).await
+    }
+
+    async fn ask(&self, command: impl FnOnce(oneshot::Sender<Result<(), Error>>) -> Command) -> Result<(), Error> {
+        let (done, answer) = oneshot::channel();
+        self.inner.awaited.send(command(done)).await.map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+
+    /// The highest ticket of a [`Write::Judged`] that is committed.
+    pub fn committed(&self) -> watch::Receiver<u64> {
+        self.inner.shared.committed.subscribe()
+    }
+
+    /// The stored position that a completed CHECKPOINT contains, 0 until the first of this process.
+    pub fn checkpointed(&self) -> watch::Receiver<Through> {
+        self.inner.shared.checkpointed.subscribe()
+    }
+
+    /// Reads a trace's committed observations back, to go on assembling it.
+    ///
+    /// # Errors
+    /// See [`Error`]; the same for every reading method.
+    pub async fn load(&self, key: &RowKey) -> Result<Loaded, Error> {
+        let key = key.clone();
+        self.inner.readers.read(move |reader| query::load(reader, &key)).await
+    }
+
+    /// One page of traces, each with its latest evaluation.
+    pub async fn traces(&self, tenant: &Tenant, query: &TraceQuery) -> Result<TracePage, Error> {
+        let (tenant, query) = (tenant.clone(), query.clone());
+        self.inner.readers.read(move |reader| query::page(reader, &tenant, &query)).await
+    }
+
+    /// The highest version of a trace.
+    pub async fn trace(&self, tenant: &Tenant, trace_id: TraceId) -> Result<Option<Trace>, Error> {
+        let key = RowKey { tenant: tenant.clone(), trace_id };
+        self.inner.readers.read(move |reader| query::trace(reader, &key)).await
+    }
+
+    /// A trace's observations, each once, by start; their readings are empty.
+    pub async fn spans(&self, tenant: &Tenant, trace_id: TraceId) -> Result<Vec<Row>, Error> {
+        let key = RowKey { tenant: tenant.clone(), trace_id };
+        self.inner.readers.read(move |reader| query::rows(reader, &key)).await
+    }
+
+    /// A trace's evaluations, newest first.
+    pub async fn evaluations(&self, tenant: &Tenant, trace_id: TraceId) -> Result<Vec<Evaluation>, Error> {
+        let key = RowKey { tenant: tenant.clone(), trace_id };
+        self.inner.readers.read(move |reader| query::evaluations(reader, &key)).await
+    }
+
+    /// One evaluation by its id.
+    pub async fn evaluation(&self, tenant: &Tenant, id: &str) -> Result<Option<Evaluation>, Error> {
+        let (tenant, id) = (tenant.clone(), id.to_owned());
+        self.inner.readers.read(move |reader| query::evaluation(reader, &tenant, &id)).await
+    }
+
+    /// The figures of a window; both ends belong to it.
+    pub async fn summary(&self, tenant: &Tenant, since: Timestamp, now: Timestamp) -> Result<Summary, Error> {
+        let tenant = tenant.clone();
+        self.inner.readers.read(move |reader| summary::summary(reader, &tenant, since, now)).await
+    }
+
+    /// How the store is doing.
+    pub fn status(&self) -> Status {
+        self.inner.shared.status().clone()
+    }
+
+    /// Commits what waits, runs CHECKPOINT if the deadline leaves time for it, and closes the file. Every later
+    /// call on any handle answers [`Error::Closed`].
+    ///
+    /// # Errors
+    /// Whatever kept the last rows from being committed; they are in the journal. [`Error::Deadline`] when the
+    /// writer did not end in time.
+    pub async fn close(&self, deadline: Duration) -> Result<(), Error> {
+        let until = Instant::now() + deadline;
+        self.inner.readers.close();
+        let closed = tokio::time::timeout(deadline, self.ask(|done| Command::Close { until, done }))
+            .await
+            .unwrap_or(Err(Error::Deadline(deadline)));
+        let thread = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Some(thread), false) = (thread, matches!(closed, Err(Error::Deadline(_)))) {
+            // It ends by itself now; a panic in it was logged as it happened.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+        closed
+    }
+
+    /// Ends the writer as a kill would: nothing that waits is committed.
+    #[cfg(test)]
+    async fn abandon(self) {
+        self.inner.readers.close();
+        let _ = self.inner.awaited.send(Command::Abandon).await;
+        let thread = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _ = tokio::task::spawn_blocking(move || thread.map(std::thread::JoinHandle::join)).await;
+    }
+}
+
+fn wall_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_unix_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,78 @@
+//! Removes traces whole: spans, every version, and the text of the evaluations that judged them.
+
+use duckdb::{Connection, ToSql};
+use iris_core::model::{Evaluation, RowKey, Timestamp};
+
+use super::open::CATALOG;
+use super::{Error, evaluations};
+
+/// What stands in place of a message whose trace is gone.
+const ERASED: &str = "erased with the trace";
+
+/// How much went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Erased {
+    pub spans: usize,
+    pub traces: usize,
+    pub evaluations: usize,
+}
+
+/// Deletes the traces inside the caller's transaction, each table scanned once for all of them. Verdicts,
+/// scores and offsets of their evaluations stay.
+pub(super) fn erase(connection: &Connection, keys: &[RowKey], now: Timestamp) -> Result<Erased, Error> {
+    if keys.is_empty() {
+        return Ok(Erased::default());
+    }
+    let chosen = format!("(tenant, trace_id) IN (VALUES {})", vec!["(?, ?)"; keys.len()].join(", "));
+    let names: Vec<(&str, &[u8])> =
+        keys.iter().map(|key| (key.tenant.as_str(), key.trace_id.as_bytes().as_slice())).collect();
+    let bound: Vec<&dyn ToSql> =
+        names.iter().flat_map(|(tenant, id)| [tenant as &dyn ToSql, id as &dyn ToSql]).collect();
+    let delete = |table: &str, filter: &str| {
+        connection
+            .execute(&format!("DELETE FROM {table} WHERE {chosen}{filter}"), bound.as_slice())
+            .map_err(Error::engine)
+    };
+    let spans = delete("spans", "")?;
+    let traces = delete("traces", "")?;
+    let linked = linked(connection, &chosen, &bound)?;
+    if !linked.is_empty() {
+        delete("evaluations", " AND NOT erased")?;
+        let mut appender =
+            connection.appender_to_catalog_and_db("evaluations", CATALOG, "main").map_err(Error::engine)?;
+        for evaluation in &linked {
+            evaluations::append(&mut appender, &without_text(evaluation.clone(), now), evaluation.position)?;
+        }
+        appender.flush().map_err(Error::engine)?;
+    }
+    Ok(Erased { spans, traces, evaluations: linked.len() })
+}
+
+fn linked(connection: &Connection, chosen: &str, bound: &[&dyn ToSql]) -> Result<Vec<Evaluation>, Error> {
+    let sql = format!(
+        "SELECT {} FROM evaluations WHERE {chosen} AND NOT erased ORDER BY created_at, rowid",
+        evaluations::COLUMNS
+    );
+    let mut statement = connection.prepare(&sql).map_err(Error::engine)?;
+    let mut rows = statement.query(bound).map_err(Error::engine)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(Error::engine)? {
+        found.push(evaluations::read(row)?);
+    }
+    Ok(found)
+}
+
+/// The same evaluation without a word of what was judged.
+fn without_text(mut evaluation: Evaluation, now: Timestamp) -> Evaluation {
+    evaluation.output_text = evaluation.output_text.map(|_| String::new());
+    evaluation.expected_text = None;
+    evaluation.suggestions.clear();
+    for result in &mut evaluation.rule_results {
+        ERASED.clone_into(&mut result.message);
+        if result.skip_reason.is_some() {
+            result.skip_reason = Some(ERASED.to_owned());
+        }
+    }
+    evaluation.erased_at = Some(now);
+    evaluation
+}

@@ -1,0 +1,168 @@
+//! What can go wrong with the store, and what each engine error means for the rows at hand.
+
+use std::time::Duration;
+
+/// Why the store could not do something. Messages never hold stored text.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// Another process has the file open.
+    #[error("the database is in use by {}", holder(*.pid))]
+    Locked {
+        /// Its process id, when the engine said.
+        pid: Option<u32>,
+    },
+    /// A newer binary has written the file.
+    #[error(
+        "the database has schema version {found}, written by iris-sidecar {writer}; this binary knows {known}: use {writer} or newer"
+    )]
+    Newer {
+        /// The version in the file.
+        found: u32,
+        /// The newest version this binary knows.
+        known: u32,
+        /// The binary that wrote it.
+        writer: String,
+    },
+    /// The file or its write-ahead log cannot be read.
+    #[error("the database is damaged: {0}")]
+    Corrupt(String),
+    /// No space is left on the device.
+    #[error("no space left for the database: {0}")]
+    NoSpace(String),
+    /// The file or its folder may not be opened or written.
+    #[error("no permission for the database: {0}")]
+    NoPermission(String),
+    /// The engine gave up on the database and must be opened again.
+    #[error("the database engine stopped: {0}")]
+    Fatal(String),
+    /// Any other engine error.
+    #[error("database error: {0}")]
+    Engine(String),
+    /// A query took too long and was stopped, or no reader became free in time.
+    #[error("the query was stopped after {} ms", .0.as_millis())]
+    Deadline(Duration),
+    /// Not a single reading statement.
+    #[error("refused: {0}; one SELECT statement is valid")]
+    Refused(&'static str),
+    /// A stored row does not read back.
+    #[error("a row of {table} cannot be read: {why}")]
+    Unreadable {
+        /// Which table.
+        table: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A setting has a value that cannot be.
+    #[error("{0}")]
+    Setting(String),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+    /// A folder or thread could not be made.
+    #[error("cannot prepare the store: {0}")]
+    Io(String),
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error.to_string())
+    }
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "another process".to_owned(), |pid| format!("the process with id {pid}"))
+}
+
+impl Error {
+    /// Sorts an engine error by the words the engine opens it with.
+    #[expect(clippy::needless_pass_by_value, reason = "shaped for map_err")]
+    pub(super) fn engine(error: duckdb::Error) -> Self {
+        Self::from_message(&error.to_string())
+    }
+
+    pub(super) fn from_message(message: &str) -> Self {
+        let short = first_line(message);
+        let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
+        if has(&["Could not set lock on file", "Conflicting lock is held"]) {
+            return Self::Locked { pid: pid(message) };
+        }
+        if has(&["No space left on device", "Disk quota exceeded"]) {
+            return Self::NoSpace(short);
+        }
+        if has(&["Permission denied", "Read-only file system"]) {
+            return Self::NoPermission(short);
+        }
+        if has(&["FATAL Error", "database has been invalidated"]) {
+            return Self::Fatal(short);
+        }
+        if has(&["Serialization Error", "not a valid DuckDB database", "Corrupt", "corrupt", "Checksum", "checksum"])
+            || (has(&["INTERNAL Error"]) && has(&["replaying WAL"]))
+        {
+            return Self::Corrupt(short);
+        }
+        Self::Engine(short)
+    }
+
+    /// Whether the fault may lie in a row and not in the file, the disk or the engine.
+    pub(super) const fn may_be_a_row(&self) -> bool {
+        matches!(self, Self::Engine(_))
+    }
+
+    /// Whether the same call may succeed later without anybody changing anything in the request.
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self, Self::Locked { .. } | Self::NoSpace(_) | Self::Deadline(_))
+    }
+}
+
+/// Engine messages quote offending values after the first line and in single quotes: neither may leave.
+fn first_line(message: &str) -> String {
+    const CHARS_MAX: usize = 300;
+    let line = message.lines().next().unwrap_or_default();
+    let mut kept = String::with_capacity(line.len().min(CHARS_MAX));
+    let mut quoted = false;
+    for letter in line.chars().take(CHARS_MAX) {
+        if letter == '\'' {
+            if !quoted {
+                kept.push_str("'...'");
+            }
+            quoted = !quoted;
+        } else if !quoted {
+            kept.push(letter);
+        }
+    }
+    kept
+}
+
+fn pid(message: &str) -> Option<u32> {
+    let (_, after) = message.split_once("(PID ")?;
+    after.split(')').next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_names_its_holder() {
+        let message = "IO Error: Could not set lock on file \"/h/iris.duckdb\": Conflicting lock is held in /usr/bin/x (PID 4711) by user root. See also ...";
+        let error = Error::from_message(message);
+        assert!(matches!(error, Error::Locked { pid: Some(4711) }), "{error:?}");
+        assert_eq!(error.to_string(), "the database is in use by the process with id 4711");
+        assert!(matches!(Error::from_message("IO Error: Could not set lock on file"), Error::Locked { pid: None }));
+    }
+
+    #[test]
+    fn messages_never_quote_a_value() {
+        let error = Error::from_message("Conversion Error: Could not convert string 'my secret' to INT32\nLINE 1: my");
+        assert_eq!(error.to_string(), "database error: Conversion Error: Could not convert string '...' to INT32");
+    }
+
+    #[test]
+    fn disk_and_damage_are_told_apart() {
+        assert!(matches!(Error::from_message("IO Error: No space left on device"), Error::NoSpace(_)));
+        assert!(matches!(Error::from_message("Serialization Error: Failed to deserialize"), Error::Corrupt(_)));
+        assert!(matches!(Error::from_message("FATAL Error: Failed"), Error::Fatal(_)));
+        assert!(Error::from_message("Constraint Error: NOT NULL").may_be_a_row());
+        assert!(!Error::from_message("IO Error: No space left on device").may_be_a_row());
+    }
+}

@@ -1,0 +1,224 @@
+//! One transaction: rows, traces, evaluations and the positions they justify, all or nothing.
+
+use std::sync::Arc;
+
+use duckdb::{Appender, Connection, params};
+use iris_core::model::{Evaluation, Observation, Position, Reading, Row, Timestamp, Trace};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::open::CATALOG;
+use super::spans::{self, Scratch, Source};
+use super::track::{Done, Through};
+use super::{Error, ToolWrite, evaluations, traces};
+
+/// More bad items than this in one group and the fault is not taken to lie in them.
+const BAD_ITEMS_MAX: usize = 64;
+
+/// Something that waits to be written.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// A span or log record.
+    Row(Arc<Row>),
+    /// What a tool wrote.
+    Tool(Box<ToolWrite>),
+    /// A settled trace and its evaluation.
+    Judged { ticket: u64, trace: Box<Trace>, evaluation: Box<Evaluation>, settled: Through },
+    /// The settled position moved.
+    Settled(Through),
+}
+
+impl Item {
+    /// How many rows of `spans` it makes.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Row(_) => 1,
+            Self::Tool(write) => write.spans().len(),
+            Self::Judged { .. } | Self::Settled(_) => 0,
+        }
+    }
+
+    /// About how many bytes it holds in memory.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Row(row) => spans::weight(row),
+            Self::Tool(write) => match write.as_ref() {
+                ToolWrite::Trace { trace, spans, .. } => trace_weight(trace) + spans.len() * 1024,
+                ToolWrite::Evaluation { evaluation, .. } => evaluation_weight(evaluation),
+            },
+            Self::Judged { trace, evaluation, .. } => trace_weight(trace) + evaluation_weight(evaluation),
+            Self::Settled(_) => 0,
+        }
+    }
+
+    /// Counts it towards the record it came from.
+    pub fn complete(&self, done: &mut Done) {
+        match self {
+            Self::Row(row) => done.row(row.position),
+            Self::Tool(write) => done.row(write.position()),
+            Self::Judged { .. } | Self::Settled(_) => {}
+        }
+    }
+}
+
+fn trace_weight(trace: &Trace) -> usize {
+    let texts = |input: &Option<String>, output: &Option<String>| {
+        input.as_ref().map_or(0, String::len) + output.as_ref().map_or(0, String::len)
+    };
+    let runs: usize = trace.runs.iter().map(|run| 256 + texts(&run.input, &run.output)).sum();
+    1024 + texts(&trace.input, &trace.output) + runs
+}
+
+fn evaluation_weight(evaluation: &Evaluation) -> usize {
+    1024 + evaluation.output_text.as_ref().map_or(0, String::len) + evaluation.rule_results.len() * 512
+}
+
+/// The two positions of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Positions {
+    pub stored: Through,
+    pub settled: Through,
+}
+
+/// Writes all items and the positions in one transaction.
+pub(super) fn write(
+    connection: &Connection,
+    items: &[&Item],
+    positions: Option<Positions>,
+    now: Timestamp,
+    scratch: &mut Scratch,
+) -> Result<(), Error> {
+    transaction(connection, true, |connection| {
+        append_all(connection, items, now, scratch)?;
+        positions.map_or(Ok(()), |positions| append_positions(connection, positions))
+    })
+}
+
+/// Finds the items that cannot be written, by halves, in transactions that are rolled back. `None`: so many
+/// fail, or none does, that the fault lies elsewhere.
+pub(super) fn find_bad(
+    connection: &Connection,
+    items: &[&Item],
+    now: Timestamp,
+    scratch: &mut Scratch,
+) -> Option<Vec<usize>> {
+    let mut bad = Vec::new();
+    let mut halves = vec![(0, items.len())];
+    while let Some((start, end)) = halves.pop() {
+        let part = items.get(start..end)?;
+        let tried = transaction(connection, false, |connection| append_all(connection, part, now, scratch));
+        match tried {
+            Ok(()) => {}
+            Err(error) if !error.may_be_a_row() => return None,
+            Err(_) if end - start == 1 => bad.push(start),
+            Err(_) => {
+                let middle = start + (end - start) / 2;
+                halves.push((start, middle));
+                halves.push((middle, end));
+            }
+        }
+        if bad.len() > BAD_ITEMS_MAX {
+            return None;
+        }
+    }
+    bad.sort_unstable();
+    (!bad.is_empty()).then_some(bad)
+}
+
+/// Runs `work` in a transaction, kept or given up at its end.
+pub(super) fn transaction(
+    connection: &Connection,
+    keep: bool,
+    work: impl FnOnce(&Connection) -> Result<(), Error>,
+) -> Result<(), Error> {
+    connection.execute_batch("BEGIN TRANSACTION").map_err(Error::engine)?;
+    let done = work(connection)
+        .and_then(|()| connection.execute_batch(if keep { "COMMIT" } else { "ROLLBACK" }).map_err(Error::engine));
+    if done.is_err() {
+        // After a failed COMMIT nothing is open and this says so; nothing else can be done either way.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    done
+}
+
+fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch: &mut Scratch) -> Result<(), Error> {
+    table(connection, "spans", items.iter().any(|item| item.rows() > 0), |appender| {
+        items.iter().try_for_each(|item| match item {
+            Item::Row(row) => spans::append(appender, row, None, scratch),
+            Item::Tool(write) => append_tool_spans(appender, write, now, scratch),
+            Item::Judged { .. } | Item::Settled(_) => Ok(()),
+        })
+    })?;
+    let has_traces = items.iter().any(|item| !matches!(item, Item::Row(_) | Item::Settled(_)));
+    table(connection, "traces", has_traces, |appender| {
+        items.iter().try_for_each(|item| match item {
+            Item::Judged { trace, .. } => traces::append(appender, trace, None, now),
+            Item::Tool(write) => match write.as_ref() {
+                ToolWrite::Trace { trace, position, .. } => traces::append(appender, trace, Some(*position), now),
+                ToolWrite::Evaluation { .. } => Ok(()),
+            },
+            Item::Row(_) | Item::Settled(_) => Ok(()),
+        })
+    })?;
+    table(connection, "evaluations", has_traces, |appender| {
+        items.iter().try_for_each(|item| match item {
+            Item::Judged { evaluation, .. } => evaluations::append(appender, evaluation, evaluation.position),
+            Item::Tool(write) => match write.as_ref() {
+                ToolWrite::Evaluation { evaluation, position } => {
+                    evaluations::append(appender, evaluation, Some(*position))
+                }
+                ToolWrite::Trace { .. } => Ok(()),
+            },
+            Item::Row(_) | Item::Settled(_) => Ok(()),
+        })
+    })
+}
+
+/// Appends to one table. Dropping an appender hides its errors, so it is flushed and asked first.
+fn table(
+    connection: &Connection,
+    name: &str,
+    wanted: bool,
+    fill: impl FnOnce(&mut Appender<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if !wanted {
+        return Ok(());
+    }
+    let mut appender = connection.appender_to_catalog_and_db(name, CATALOG, "main").map_err(Error::engine)?;
+    fill(&mut appender)?;
+    appender.flush().map_err(Error::engine)
+}
+
+fn append_tool_spans(
+    appender: &mut Appender<'_>,
+    write: &ToolWrite,
+    now: Timestamp,
+    scratch: &mut Scratch,
+) -> Result<(), Error> {
+    let ToolWrite::Trace { trace, spans, position } = write else { return Ok(()) };
+    for (ordinal, span) in (0u32..).zip(spans) {
+        let content =
+            serde_json::to_vec(span).map_err(|error| Error::Engine(format!("a span has no JSON form: {error}")))?;
+        let row = Row {
+            tenant: trace.tenant.clone(),
+            position: Position { ordinal, ..*position },
+            received: now,
+            trace_id: trace.trace_id,
+            span_id: span.span_id,
+            content_hash: xxh3_64(&content),
+            reading: Reading::default(),
+            observation: Observation::Span(span.clone()),
+        };
+        spans::append(appender, &row, Some(Source::Tool), scratch)?;
+    }
+    Ok(())
+}
+
+pub(super) fn append_positions(connection: &Connection, Positions { stored, settled }: Positions) -> Result<(), Error> {
+    connection
+        .execute(
+            "INSERT INTO positions VALUES (?, ?, ?, ?, ?, ?)",
+            params![stored.traces, stored.logs, stored.metrics, settled.traces, settled.logs, settled.metrics],
+        )
+        .map(|_| ())
+        .map_err(Error::engine)
+}

@@ -1,0 +1,210 @@
+//! Answers questions: clones of the connection, one READ ONLY transaction a question, stopped at a deadline.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use duckdb::{Connection, InterruptHandle, ToSql};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::Error;
+use super::open::clone_of;
+
+/// How often a query that ignored an interrupt is interrupted again: the first may fall between two statements.
+const INTERRUPT_AGAIN: Duration = Duration::from_millis(20);
+
+/// Ways in which one statement that reads may begin. Everything else is refused before the engine sees it.
+const OPENINGS: [&str; 4] = ["SELECT", "WITH", "FROM", "VALUES"];
+
+/// A bounded number of reading connections.
+#[derive(Debug)]
+pub(super) struct Readers {
+    idle: Mutex<Idle>,
+    permits: Arc<Semaphore>,
+    deadline: Duration,
+}
+
+#[derive(Debug)]
+struct Idle {
+    connections: Vec<Connection>,
+    /// Clones replace connections that failed; gone once the store is closed.
+    origin: Option<Connection>,
+}
+
+impl Readers {
+    pub fn new(origin: Connection, count: usize, deadline: Duration) -> Result<Arc<Self>, Error> {
+        let connections = (0..count).map(|_| clone_of(&origin)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Arc::new(Self {
+            idle: Mutex::new(Idle { connections, origin: Some(origin) }),
+            permits: Arc::new(Semaphore::new(count)),
+            deadline,
+        }))
+    }
+
+    /// Runs `work` on a blocking thread in a READ ONLY transaction of its own. Dropping the future stops it.
+    ///
+    /// # Errors
+    /// [`Error::Deadline`] when no reader was free or `work` not done in time; whatever `work` says.
+    pub async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Reader<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let ends = Instant::now() + self.deadline;
+        let permit = tokio::time::timeout_at(ends, Arc::clone(&self.permits).acquire_owned())
+            .await
+            .map_err(|_| Error::Deadline(self.deadline))?
+            .map_err(|_| Error::Closed)?;
+        let connection = self.take()?;
+        let stop = Stop(Arc::new(Running {
+            handle: connection.interrupt_handle(),
+            stopped: AtomicBool::new(false),
+            finished: Mutex::new(false),
+        }));
+        let running = Arc::clone(&stop.0);
+        let readers = Arc::clone(self);
+        let mut job = tokio::task::spawn_blocking(move || {
+            let answer = Reader { connection: &connection, stopped: &running.stopped }.transaction(work);
+            running.finish();
+            readers.give_back(connection, answer.is_ok());
+            drop(permit);
+            answer
+        });
+        let answer = match tokio::time::timeout_at(ends, &mut job).await {
+            Ok(answer) => answer,
+            Err(_) => loop {
+                stop.0.interrupt();
+                if let Ok(answer) = tokio::time::timeout(INTERRUPT_AGAIN, &mut job).await {
+                    break answer;
+                }
+            },
+        };
+        let late = stop.0.stopped.load(Ordering::Relaxed);
+        match answer {
+            Ok(Err(_)) if late => Err(Error::Deadline(self.deadline)),
+            Ok(answer) => answer,
+            Err(_) => Err(Error::Engine("a query panicked".to_owned())),
+        }
+    }
+
+    /// Takes no further query and closes every idle connection; a running one closes its own when it ends.
+    pub fn close(&self) {
+        self.permits.close();
+        let mut idle = self.lock();
+        idle.connections.clear();
+        idle.origin = None;
+    }
+
+    fn take(&self) -> Result<Connection, Error> {
+        let mut idle = self.lock();
+        if let Some(connection) = idle.connections.pop() {
+            return Ok(connection);
+        }
+        idle.origin.as_ref().ok_or(Error::Closed).and_then(clone_of)
+    }
+
+    fn give_back(&self, connection: Connection, healthy: bool) {
+        let mut idle = self.lock();
+        // A failed query may have left its transaction in any state: a new clone costs less than finding out.
+        if healthy && idle.origin.is_some() {
+            idle.connections.push(connection);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A query under way, as seen by whoever may want to stop it.
+struct Running {
+    handle: Arc<InterruptHandle>,
+    stopped: AtomicBool,
+    /// Held while interrupting: the connection must not have gone to another query in between.
+    finished: Mutex<bool>,
+}
+
+impl Running {
+    fn interrupt(&self) {
+        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*finished {
+            self.stopped.store(true, Ordering::Relaxed);
+            self.handle.interrupt();
+        }
+    }
+
+    fn finish(&self) {
+        *self.finished.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+}
+
+/// Interrupts a query when its asker has gone.
+struct Stop(Arc<Running>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.interrupt();
+    }
+}
+
+/// One question's transaction.
+pub(super) struct Reader<'a> {
+    connection: &'a Connection,
+    stopped: &'a AtomicBool,
+}
+
+impl Reader<'_> {
+    fn transaction<T>(&self, work: impl FnOnce(&Self) -> Result<T, Error>) -> Result<T, Error> {
+        self.connection.execute_batch("BEGIN TRANSACTION READ ONLY").map_err(Error::engine)?;
+        let answer = work(self)?;
+        self.connection.execute_batch("COMMIT").map_err(Error::engine)?;
+        Ok(answer)
+    }
+
+    /// Runs one statement and reads every row of its result.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for anything but one reading statement.
+    pub fn rows<T>(
+        &self,
+        sql: &str,
+        bound: &[&dyn ToSql],
+        mut read: impl FnMut(&duckdb::Row<'_>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        one_statement(sql)?;
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(Error::Closed);
+        }
+        let mut statement = self.connection.prepare(sql).map_err(Error::engine)?;
+        let mut rows = statement.query(bound).map_err(Error::engine)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(Error::engine)? {
+            found.push(read(row)?);
+        }
+        Ok(found)
+    }
+
+    /// The first row, if any.
+    pub fn first<T>(
+        &self,
+        sql: &str,
+        bound: &[&dyn ToSql],
+        read: impl FnMut(&duckdb::Row<'_>) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        Ok(self.rows(sql, bound, read)?.into_iter().next())
+    }
+}
+
+/// The driver runs every statement of a text but the last while it prepares it, so a text is looked at before.
+/// A semicolon anywhere is refused, inside a string too: to tell the two apart takes the engine's own lexer.
+fn one_statement(sql: &str) -> Result<(), Error> {
+    if sql.contains(';') {
+        return Err(Error::Refused("a text with a semicolon"));
+    }
+    let word = sql.trim_start().split(|letter: char| !letter.is_ascii_alphabetic()).next().unwrap_or_default();
+    if OPENINGS.iter().any(|opening| word.eq_ignore_ascii_case(opening)) {
+        Ok(())
+    } else {
+        Err(Error::Refused("a statement that does not read"))
+    }
+}

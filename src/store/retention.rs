@@ -1,0 +1,158 @@
+//! What is too old goes, a bounded batch at a time, so that the writer is never away for long.
+
+use std::time::Duration;
+
+use duckdb::{Connection, params};
+use iris_core::model::{RowKey, Tenant, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::erase::erase;
+use super::spans::{micros, trace_id};
+use super::{Error, boot, group};
+
+/// Traces of one batch: their ids stand in one statement a table.
+const TRACES_BATCH: usize = 512;
+/// Rows of one batch where no trace is involved.
+const ROWS_BATCH: usize = 16_384;
+
+/// How long things are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Traces and evaluations older than this many days are deleted; 0 keeps them for ever.
+    pub days: u32,
+    /// Hours between two sweeps; 0 sweeps at the start only.
+    #[serde(alias = "sweepIntervalHours")]
+    pub sweep_interval_hours: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { days: 30, sweep_interval_hours: 24 }
+    }
+}
+
+impl Retention {
+    /// Everything before this time is too old.
+    pub(super) fn cutoff(&self, now: Timestamp) -> Option<Timestamp> {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        let age = DAY.checked_mul(self.days)?;
+        let kept = u64::try_from(age.as_nanos()).ok()?;
+        (self.days > 0).then(|| Timestamp::from_unix_nanos(now.as_unix_nanos().saturating_sub(kept)))
+    }
+
+    pub(super) fn interval(&self) -> Option<Duration> {
+        (self.sweep_interval_hours > 0).then(|| Duration::from_secs(u64::from(self.sweep_interval_hours) * 60 * 60))
+    }
+}
+
+/// Where a sweep stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Traces,
+    Spans,
+    Evaluations,
+    Positions,
+}
+
+/// One sweep under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sweep {
+    cutoff: Timestamp,
+    stage: Stage,
+    /// Rows deleted so far.
+    pub deleted: usize,
+}
+
+impl Sweep {
+    pub const fn new(cutoff: Timestamp) -> Self {
+        Self { cutoff, stage: Stage::Traces, deleted: 0 }
+    }
+
+    /// Does one batch in one transaction; false once the sweep is over.
+    pub fn step(&mut self, connection: &Connection, now: Timestamp) -> Result<bool, Error> {
+        let cutoff = micros(self.cutoff);
+        let (deleted, next) = match self.stage {
+            Stage::Traces => (self.traces(connection, now)?, Stage::Spans),
+            // Spans of a trace that is kept stay with it; these belong to none.
+            Stage::Spans => (
+                batch(
+                    connection,
+                    "DELETE FROM spans WHERE rowid IN (SELECT s.rowid FROM spans s WHERE s.received < ? AND NOT EXISTS \
+                     (SELECT 1 FROM traces t WHERE t.tenant = s.tenant AND t.trace_id = s.trace_id) LIMIT ?)",
+                    &cutoff,
+                )?,
+                Stage::Evaluations,
+            ),
+            Stage::Evaluations => (
+                batch(
+                    connection,
+                    "DELETE FROM evaluations WHERE rowid IN (SELECT rowid FROM evaluations WHERE created_at < ? LIMIT ?)",
+                    &cutoff,
+                )?,
+                Stage::Positions,
+            ),
+            Stage::Positions => {
+                prune_positions(connection)?;
+                return Ok(false);
+            }
+        };
+        self.deleted += deleted;
+        if deleted == 0 {
+            self.stage = next;
+        }
+        Ok(true)
+    }
+
+    fn traces(&self, connection: &Connection, now: Timestamp) -> Result<usize, Error> {
+        let keys = doomed(connection, self.cutoff)?;
+        let mut rows = 0;
+        if !keys.is_empty() {
+            group::transaction(connection, true, |connection| {
+                let erased = erase(connection, &keys, now)?;
+                rows = erased.spans + erased.traces;
+                Ok(())
+            })?;
+        }
+        Ok(rows)
+    }
+}
+
+/// A trace is as old as it says; one that says nothing sensible is as old as its arrival.
+fn doomed(connection: &Connection, cutoff: Timestamp) -> Result<Vec<RowKey>, Error> {
+    let mut statement = connection
+        .prepare(
+            "SELECT tenant, trace_id FROM traces GROUP BY tenant, trace_id HAVING arg_max(\
+             CASE WHEN timestamp < TIMESTAMP '2000-01-01' THEN stored_at ELSE timestamp END, version) < ? LIMIT ?",
+        )
+        .map_err(Error::engine)?;
+    let rows = statement
+        .query_map(params![micros(cutoff), TRACES_BATCH], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?))
+        })
+        .map_err(Error::engine)?;
+    rows.map(|row| {
+        let (tenant, id) = row.map_err(Error::engine)?;
+        let trace_id = trace_id(&id).map_err(|why| Error::Unreadable { table: "traces", why })?;
+        Ok(RowKey { tenant: Tenant::new(&tenant), trace_id })
+    })
+    .collect()
+}
+
+fn batch(connection: &Connection, sql: &str, cutoff: &duckdb::types::Value) -> Result<usize, Error> {
+    let mut deleted = 0;
+    group::transaction(connection, true, |connection| {
+        deleted = connection.execute(sql, params![cutoff, ROWS_BATCH]).map_err(Error::engine)?;
+        Ok(())
+    })?;
+    Ok(deleted)
+}
+
+/// The newest line says everything the older ones did.
+fn prune_positions(connection: &Connection) -> Result<(), Error> {
+    let newest = boot::positions(connection)?;
+    group::transaction(connection, true, |connection| {
+        connection.execute_batch("DELETE FROM positions").map_err(Error::engine)?;
+        group::append_positions(connection, newest)
+    })
+}

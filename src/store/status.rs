@@ -1,0 +1,110 @@
+//! What the writer tells the rest of the process.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::Error;
+use super::group::Positions;
+use super::track::Through;
+
+/// How the store is doing.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Status {
+    /// Rows of spans committed since the start.
+    pub rows: u64,
+    /// Transactions that committed them.
+    pub groups: u64,
+    /// Awaited writes committed since the start.
+    pub awaited: u64,
+    /// Rows the engine refused, left out and still in the journal.
+    pub set_aside: u64,
+    /// How long the last group took to commit, in milliseconds.
+    pub commit_ms: f64,
+    /// The longest of them since the start.
+    pub commit_ms_max: f64,
+    /// CHECKPOINTs since the start.
+    pub checkpoints: u64,
+    /// How long the last one took, in milliseconds.
+    pub checkpoint_ms: f64,
+    /// Bytes of the write-ahead log.
+    pub wal_bytes: u64,
+    /// Rows deleted by retention since the start.
+    pub swept: u64,
+    /// Why the last commit failed; absent once one succeeded.
+    pub failed: Option<String>,
+    /// As committed.
+    pub stored_through: Through,
+    /// As committed.
+    pub settled_through: Through,
+}
+
+/// The writer's side of what readers of the status see.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub status: Arc<Mutex<Status>>,
+    pub committed: watch::Sender<u64>,
+    pub checkpointed: watch::Sender<Through>,
+}
+
+impl Shared {
+    pub fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn group_committed(&self, rows: usize, set_aside: usize, took: Duration) {
+        let mut status = self.status();
+        status.rows += rows as u64;
+        status.groups += 1;
+        status.set_aside += set_aside as u64;
+        status.commit_ms = took.as_secs_f64() * 1e3;
+        status.commit_ms_max = status.commit_ms_max.max(status.commit_ms);
+        status.failed = None;
+    }
+
+    pub fn awaited_committed(&self, writes: usize) {
+        let mut status = self.status();
+        status.awaited += writes as u64;
+        status.failed = None;
+    }
+
+    pub fn now_holds(&self, wal_bytes: u64, positions: Positions) {
+        let mut status = self.status();
+        status.wal_bytes = wal_bytes;
+        status.stored_through = positions.stored;
+        status.settled_through = positions.settled;
+    }
+
+    /// True when this is news.
+    pub fn set_failed(&self, error: &Error) -> bool {
+        let message = error.to_string();
+        let mut status = self.status();
+        let news = status.failed.as_ref() != Some(&message);
+        status.failed = Some(message);
+        news
+    }
+
+    pub fn swept(&self, rows: usize) {
+        self.status().swept += rows as u64;
+    }
+
+    pub fn checkpointed(&self, positions: Positions, wal_bytes: u64, took: Duration) {
+        {
+            let mut status = self.status();
+            status.checkpoints += 1;
+            status.checkpoint_ms = took.as_secs_f64() * 1e3;
+        }
+        self.now_holds(wal_bytes, positions);
+        self.checkpointed.send_if_modified(|through| std::mem::replace(through, positions.stored) != positions.stored);
+    }
+
+    pub fn publish_ticket(&self, ticket: u64) {
+        self.committed.send_if_modified(|highest| {
+            let rises = ticket > *highest;
+            *highest = ticket.max(*highest);
+            rises
+        });
+    }
+}

@@ -1,0 +1,8 @@
+//! The store against the real engine, in folders of their own.
+
+mod crash;
+mod fixtures;
+mod reading;
+mod safety;
+mod sweeping;
+mod writing;

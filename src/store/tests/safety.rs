@@ -1,0 +1,179 @@
+//! The engine touches nothing but its file; readers cannot write; damage and strangers are told apart.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::time::{Duration, Instant};
+
+use super::fixtures::*;
+use super::writing::count;
+use crate::store::{Config, Error, Store, Write, open};
+
+async fn ask(store: &Store, sql: &str) -> Result<Vec<String>, Error> {
+    let sql = sql.to_owned();
+    let read = |row: &duckdb::Row<'_>| Ok(format!("{:?}", row.get_ref(0).map_err(Error::engine)?));
+    store.inner.readers.read(move |reader| reader.rows(&sql, &[], read)).await
+}
+
+/// Scenario: hostile statements reach a reader.
+/// Guarantees: each is refused, alone or hidden behind another, and nothing changed.
+#[test]
+fn readers_only_read() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open(home.path());
+        store.send_async(Write::Rows(rows(1, 1, 3))).await.unwrap();
+        store.flush().await.unwrap();
+        let outside = home.path().join("outside");
+        std::fs::write(outside.with_extension("csv"), "a\n1\n").unwrap();
+        let outside = outside.display();
+        for sql in [
+            "DELETE FROM spans".to_owned(),
+            "COMMIT; DELETE FROM spans".to_owned(),
+            "SELECT 1; DELETE FROM spans".to_owned(),
+            "SELECT 1; COMMIT; DELETE FROM spans; SELECT 2".to_owned(),
+            "WITH x AS (SELECT 1) DELETE FROM spans".to_owned(),
+            "WITH x AS (SELECT 1) UPDATE spans SET name = 'x'".to_owned(),
+            "INSERT INTO positions VALUES (1,1,1,1,1,1)".to_owned(),
+            "CREATE TABLE x (a INTEGER)".to_owned(),
+            "DROP TABLE spans".to_owned(),
+            format!("COPY spans TO '{outside}.out'"),
+            format!("EXPORT DATABASE '{outside}'"),
+            format!("ATTACH '{outside}.duckdb' AS other"),
+            "INSTALL httpfs".to_owned(),
+            "LOAD httpfs".to_owned(),
+            "SET threads = 8".to_owned(),
+            "SET enable_external_access = true".to_owned(),
+            "PRAGMA enable_external_access".to_owned(),
+            "CHECKPOINT".to_owned(),
+            format!("SELECT * FROM read_csv('{outside}.csv')"),
+            format!("SELECT * FROM '{outside}.csv'"),
+            format!("FROM read_text('{outside}.csv')"),
+            format!("SELECT * FROM glob('{outside}*')"),
+            String::new(),
+            ";".to_owned(),
+        ] {
+            let answer = ask(&store, &sql).await;
+            assert!(answer.is_err(), "{sql}: {answer:?}");
+        }
+        assert_eq!(count(&store, "spans").await, 3);
+        assert_eq!(ask(&store, "SELECT 'it reads'").await.unwrap(), ["Text([105, 116, 32, 114, 101, 97, 100, 115])"]);
+    });
+}
+
+/// Scenario: the same hostile statements, past the check of their first word, straight to the engine.
+/// Guarantees: the engine itself refuses them: the check is not the only wall.
+#[test]
+fn the_engine_is_a_second_wall() {
+    let home = tempfile::tempdir().unwrap();
+    let connection = open::engine(home.path(), &Config::default()).unwrap();
+    let reader = open::clone_of(&connection).unwrap();
+    let outside = home.path().join("x");
+    let outside = outside.display();
+    for sql in [
+        "DELETE FROM spans".to_owned(),
+        format!("COPY spans TO '{outside}.csv'"),
+        format!("ATTACH '{outside}.duckdb' AS other"),
+        "INSTALL httpfs".to_owned(),
+        "LOAD httpfs".to_owned(),
+        "SET threads = 8".to_owned(),
+        "SET memory_limit = '1GB'".to_owned(),
+        "SET enable_external_access = true".to_owned(),
+        "SET lock_configuration = false".to_owned(),
+        "RESET lock_configuration".to_owned(),
+        format!("SELECT * FROM read_csv('{outside}.csv')"),
+        format!("SELECT * FROM read_text('{outside}.csv')"),
+    ] {
+        reader.execute_batch("BEGIN TRANSACTION READ ONLY").unwrap();
+        assert!(reader.execute_batch(&sql).is_err(), "{sql}");
+        reader.execute_batch("ROLLBACK").unwrap();
+    }
+    let threads: i64 = reader.query_row("SELECT current_setting('threads')", [], |row| row.get(0)).unwrap();
+    assert_eq!(threads, 1);
+}
+
+/// Scenario: a query would run for minutes.
+/// Guarantees: it is stopped at its deadline, and the reader works again.
+#[test]
+fn a_slow_query_is_stopped() {
+    const SLOW: &str = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE (a.range * b.range) % 7 = 3";
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = Store::open(home.path(), &Config { read_deadline_ms: 200, readers: 1, ..config() }).unwrap();
+        let started = Instant::now();
+        let answer = ask(&store, SLOW).await;
+        assert!(matches!(answer, Err(Error::Deadline(_))), "{answer:?}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        assert_eq!(count(&store, "spans").await, 0);
+        // An asker that gives up frees the reader too.
+        assert!(tokio::time::timeout(Duration::from_millis(20), ask(&store, SLOW)).await.is_err());
+        assert_eq!(count(&store, "spans").await, 0);
+    });
+}
+
+/// Scenario: a newer binary has written the file.
+/// Guarantees: it is refused with both versions and left alone.
+#[test]
+fn a_newer_schema_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let connection = open::engine(home.path(), &Config::default()).unwrap();
+    connection.execute_batch("INSERT INTO schema_version VALUES (99, '7.0.0', now()::TIMESTAMP)").unwrap();
+    drop(connection);
+    let error = Store::open(home.path(), &config()).err().unwrap();
+    assert!(matches!(error, Error::Newer { found: 99, known: 1, .. }), "{error:?}");
+    assert!(error.to_string().contains("use 7.0.0 or newer"), "{error}");
+}
+
+/// Scenario: a file that is no database lies in its place.
+/// Guarantees: damage is called damage.
+#[test]
+fn garbage_is_damage() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("iris.duckdb"), [b'x'; 20_000]).unwrap();
+    let error = Store::open(home.path(), &config()).err().unwrap();
+    assert!(matches!(error, Error::Corrupt(_)), "{error:?}");
+}
+
+/// Not a test of its own: holds the lock for [`a_lock_names_its_holder`] until its input ends.
+#[test]
+#[ignore = "runs as a child of another test"]
+fn hold_the_lock() {
+    let Ok(home) = std::env::var("IRIS_TEST_LOCK_HOME") else { return };
+    let (_store, _) = open(std::path::Path::new(&home));
+    let mut out = std::io::stdout();
+    writeln!(out, "\nheld").unwrap();
+    out.flush().unwrap();
+    let _ = std::io::stdin().read_line(&mut String::new());
+}
+
+/// Scenario: another process has the file open.
+/// Guarantees: the error names that process.
+#[test]
+fn a_lock_names_its_holder() {
+    let home = tempfile::tempdir().unwrap();
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "store::tests::safety::hold_the_lock", "--nocapture"])
+        .env("IRIS_TEST_LOCK_HOME", home.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    let held = output.any(|line| line.unwrap() == "held");
+    let error = Store::open(home.path(), &config()).err();
+    drop(child.stdin.take());
+    output.for_each(drop);
+    child.wait().unwrap();
+    assert!(held);
+    assert!(matches!(error, Some(Error::Locked { pid: Some(pid) }) if pid == child.id()), "{error:?}");
+    let (_store, boot) = open(home.path());
+    assert_eq!(boot, crate::store::Boot::default());
+}
+
+/// Scenario: settings that cannot work.
+/// Guarantees: they are refused by name before a file is made.
+#[test]
+fn impossible_settings_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let error = Store::open(home.path(), &Config { readers: 0, ..config() }).err().unwrap();
+    assert_eq!(error.to_string(), "store.readers is 0; 1 to 16 is valid");
+    assert!(std::fs::read_dir(home.path()).unwrap().next().is_none());
+}

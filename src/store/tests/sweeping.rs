@@ -1,0 +1,81 @@
+//! Retention.
+
+use std::sync::Arc;
+
+use iris_core::model::{RowKey, Tenant, Timestamp};
+
+use super::fixtures::*;
+use super::writing::count;
+use crate::store::{Config, Retention, Settled, Write};
+
+const DAYS: u64 = 24 * 60 * 60;
+
+fn forty_days_later() -> Timestamp {
+    at(40 * DAYS)
+}
+
+/// Scenario: old and new traces, an old trace judged again of late, old spans without a trace; then a restart.
+/// Guarantees: the old goes with its spans, versions and old evaluations; a late evaluation of it keeps its verdict
+/// and loses its text; what is new stays; the positions stay.
+#[test]
+fn what_is_too_old_goes_at_boot() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open_at(home.path(), &config(), || at(1)).unwrap();
+        let mut new = trace(2, 1);
+        new.timestamp = at(35 * DAYS);
+        let mut late = evaluation(1, "late", 0.9);
+        late.created_at = at(39 * DAYS);
+        let mut nothing_sensible = trace(4, 1);
+        nothing_sensible.timestamp = Timestamp::default();
+        for (trace, evaluation) in [
+            (trace(1, 1), evaluation(1, "old", 0.9)),
+            (trace(1, 2), late.clone()),
+            (new.clone(), evaluation(2, "old too", 0.9)),
+            (nothing_sensible, evaluation(4, "x", 0.1)),
+        ] {
+            let settled_through = Settled { traces: 3, ..Settled::default() };
+            let (trace, evaluation) = (Box::new(trace), Box::new(evaluation));
+            store.send_async(Write::Judged { ticket: 1, trace, evaluation, settled_through }).await.unwrap();
+        }
+        let mut all = rows(1, 1, 3);
+        all.extend(rows(2, 2, 3));
+        all.extend(rows(3, 3, 3));
+        all.push(Arc::new(iris_core::model::Row { received: at(39 * DAYS), ..row(3, 9, position(3, 9)) }));
+        store.send_async(Write::Rows(all)).await.unwrap();
+        store.flush().await.unwrap();
+        store.abandon().await;
+
+        let (store, _) = open_at(home.path(), &config(), forty_days_later).unwrap();
+        until("the sweep", || store.status().swept > 0 && store.status().checkpoints > 0).await;
+        assert_eq!(store.trace(&Tenant::local(), trace_id(1)).await.unwrap(), None);
+        assert_eq!(store.trace(&Tenant::local(), trace_id(2)).await.unwrap(), Some(new));
+        assert_eq!(store.trace(&Tenant::local(), trace_id(4)).await.unwrap(), None);
+        let left = |n| RowKey { tenant: Tenant::local(), trace_id: trace_id(n) };
+        assert_eq!(store.load(&left(1)).await.unwrap().rows.len(), 0);
+        assert_eq!(store.load(&left(2)).await.unwrap().rows.len(), 3);
+        assert_eq!(store.load(&left(3)).await.unwrap().rows.len(), 1);
+        let kept = store.evaluation(&Tenant::local(), "late").await.unwrap().unwrap();
+        assert_eq!((kept.score, kept.created_at), (late.score, late.created_at));
+        assert_eq!((kept.output_text.as_deref(), kept.suggestions.len()), (Some(""), 0));
+        assert!(kept.erased_at.is_some());
+        assert_eq!(count(&store, "evaluations").await, 1);
+        assert_eq!(count(&store, "positions").await, 1);
+        assert_eq!(store.status().settled_through.traces, 3);
+    });
+}
+
+/// Scenario: retention is off.
+/// Guarantees: nothing goes.
+#[test]
+fn zero_days_keep_everything() {
+    let home = tempfile::tempdir().unwrap();
+    let config = Config { retention: Retention { days: 0, sweep_interval_hours: 24 }, ..config() };
+    runtime().block_on(async {
+        let (store, _) = open_at(home.path(), &config, || at(400 * DAYS)).unwrap();
+        store.send_async(Write::Rows(rows(1, 1, 3))).await.unwrap();
+        store.checkpoint().await.unwrap();
+        assert_eq!(count(&store, "spans").await, 3);
+        assert_eq!(store.status().swept, 0);
+    });
+}

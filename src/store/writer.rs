@@ -1,0 +1,399 @@
+//! The only thread that writes. It owns both writing connections: one for span groups, one for awaited writes,
+//! which are committed at once and never wait for a group to fill.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use duckdb::Connection;
+use iris_core::model::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+
+use super::group::{self, Item, Positions};
+use super::open::CATALOG;
+use super::pending::Pending;
+use super::retention::Sweep;
+use super::spans::Scratch;
+use super::status::Shared;
+use super::track::{Done, Tracker};
+use super::{Config, Error, ToolWrite, Write};
+
+/// Awaited writes of one transaction.
+const AWAITED_MAX: usize = 64;
+/// First and longest wait before a failed commit is tried again.
+const RETRY_FIRST: Duration = Duration::from_millis(250);
+const RETRY_LONGEST: Duration = Duration::from_secs(30);
+
+/// What is asked of the writer beside the ordinary channel.
+pub(super) enum Command {
+    /// A tool waits for this to be committed.
+    Write(Box<ToolWrite>, oneshot::Sender<Result<(), Error>>),
+    /// Commit everything that waits.
+    Flush(oneshot::Sender<Result<(), Error>>),
+    /// Commit everything that waits, then CHECKPOINT.
+    Checkpoint(oneshot::Sender<Result<(), Error>>),
+    /// Commit everything that waits, CHECKPOINT if that fits before the deadline, and end.
+    Close { until: Instant, done: oneshot::Sender<Result<(), Error>> },
+    /// End without committing anything, as a kill would.
+    #[cfg(test)]
+    Abandon,
+}
+
+pub(super) struct Writer {
+    pub spans: Connection,
+    pub tools: Connection,
+    pub ordinary: mpsc::Receiver<Write>,
+    pub awaited: mpsc::Receiver<Command>,
+    pub config: Config,
+    pub wal: PathBuf,
+    pub tracker: Tracker,
+    /// As the file has them.
+    pub positions: Positions,
+    pub shared: Shared,
+    pub now: fn() -> Timestamp,
+}
+
+/// What the loop remembers from one turn to the next.
+pub(super) struct State {
+    pending: Pending,
+    scratch: Scratch,
+    /// Committed since the last CHECKPOINT.
+    dirty: bool,
+    last_write: Instant,
+    retry: Option<(Instant, Duration)>,
+    checkpoint_after: Instant,
+    sweep: Option<Sweep>,
+    sweep_at: Option<Instant>,
+    ending: bool,
+}
+
+impl Writer {
+    /// Runs until every handle is gone or it is told to close.
+    pub async fn run(mut self) {
+        let now = Instant::now();
+        let mut state = State {
+            pending: Pending::new(self.positions.settled),
+            scratch: Scratch::default(),
+            dirty: true,
+            last_write: now,
+            retry: None,
+            checkpoint_after: now,
+            sweep: None,
+            sweep_at: Some(now),
+            ending: false,
+        };
+        let mut ordinary_open = true;
+        while !state.ending {
+            let room = ordinary_open && state.pending.bytes() < 2 * self.config.group_bytes;
+            let wake = tokio::time::Instant::from_std(self.next_wake(&state));
+            tokio::select! {
+                biased;
+                command = self.awaited.recv() => match command {
+                    Some(command) => self.command(&mut state, command),
+                    None => break,
+                },
+                write = self.ordinary.recv(), if room => match write {
+                    Some(write) => self.accept(&mut state, write),
+                    None => ordinary_open = false,
+                },
+                () = tokio::time::sleep_until(wake) => {}
+            }
+            self.tick(&mut state);
+        }
+        if !state.ending {
+            // Every handle is gone: nobody can ask any more, but what was sent is kept.
+            self.drain_ordinary(&mut state);
+            if let Err(error) = self.commit_all(&mut state) {
+                tracing::error!(%error, "rows that waited for the database at its end were not committed");
+            }
+        }
+    }
+
+    fn next_wake(&self, state: &State) -> Instant {
+        let far = Instant::now() + Duration::from_secs(3600);
+        if state.sweep.is_some() {
+            return Instant::now();
+        }
+        let full = state.pending.is_full(self.config.group_rows, self.config.group_bytes);
+        let wait = if full { Duration::ZERO } else { Duration::from_millis(self.config.group_ms) };
+        let due = state.pending.due(wait);
+        let due = match (due, state.retry) {
+            (Some(due), Some((retry, _))) => Some(due.max(retry)),
+            (due, _) => due,
+        };
+        let idle = self.has_anything_to_checkpoint(state).then(|| {
+            (state.last_write + Duration::from_millis(self.config.checkpoint_idle_ms)).max(state.checkpoint_after)
+        });
+        [due, idle, state.sweep_at].into_iter().flatten().fold(far, Instant::min)
+    }
+
+    fn tick(&mut self, state: &mut State) {
+        let now = Instant::now();
+        let waits = state.retry.is_some_and(|(retry, _)| now < retry);
+        let wait = Duration::from_millis(self.config.group_ms);
+        let full = state.pending.is_full(self.config.group_rows, self.config.group_bytes);
+        let due = state.pending.due(wait).is_some_and(|due| now >= due);
+        if !waits && (full || due) {
+            // A failure is kept in the status and tried again later.
+            let _ = self.commit(state);
+            return;
+        }
+        let idle =
+            now.saturating_duration_since(state.last_write) >= Duration::from_millis(self.config.checkpoint_idle_ms);
+        if idle && now >= state.checkpoint_after && self.has_anything_to_checkpoint(state) {
+            self.checkpoint_or_log(state);
+        }
+        self.sweep(state, now);
+    }
+
+    fn has_anything_to_checkpoint(&self, state: &State) -> bool {
+        state.dirty || self.positions_now(state, &Done::default()) != self.positions
+    }
+
+    fn positions_now(&self, state: &State, done: &Done) -> Positions {
+        Positions {
+            stored: self.tracker.preview(done).max(self.positions.stored),
+            settled: state.pending.settled().max(self.positions.settled),
+        }
+    }
+
+    fn accept(&mut self, state: &mut State, write: Write) {
+        match write {
+            Write::Record { lane, seq, rows } => {
+                self.tracker.announce(lane, seq, rows);
+                if rows == 0 {
+                    self.tracker.commit(&Done::default());
+                }
+            }
+            Write::Dropped { lane, seq, rows } => {
+                // Nothing to make durable: the run moves in memory and reaches the file with the next write.
+                let mut done = Done::default();
+                done.add(lane, seq, rows);
+                self.tracker.commit(&done);
+            }
+            Write::Rows(rows) => rows.into_iter().for_each(|row| state.pending.push(Item::Row(row))),
+            Write::Tool(write) if self.tracker.has_tool(write.position()) => {
+                let mut done = Done::default();
+                done.row(write.position());
+                self.tracker.commit(&done);
+            }
+            Write::Tool(write) => state.pending.push(Item::Tool(write)),
+            Write::Judged { ticket, trace, evaluation, settled_through } => {
+                state.pending.push(Item::Judged { ticket, trace, evaluation, settled: settled_through });
+            }
+            Write::Settled { settled_through } => state.pending.push(Item::Settled(settled_through)),
+        }
+    }
+
+    fn command(&mut self, state: &mut State, command: Command) {
+        match command {
+            Command::Write(write, done) => self.write_awaited(state, write, done),
+            Command::Flush(done) => {
+                self.drain_ordinary(state);
+                let _ = done.send(self.commit_all(state));
+            }
+            Command::Checkpoint(done) => {
+                self.drain_ordinary(state);
+                let flushed = self.commit_all(state);
+                let _ = done.send(flushed.and_then(|()| self.checkpoint(state)));
+            }
+            Command::Close { until, done } => {
+                self.ordinary.close();
+                self.drain_ordinary(state);
+                let mut closed = self.commit_all(state);
+                if closed.is_ok() && Instant::now() < until && self.has_anything_to_checkpoint(state) {
+                    closed = self.checkpoint(state);
+                }
+                state.ending = true;
+                let _ = done.send(closed);
+            }
+            #[cfg(test)]
+            Command::Abandon => state.ending = true,
+        }
+    }
+
+    /// Takes what the ordinary channel holds, committing on the way so that the window stays bounded.
+    fn drain_ordinary(&mut self, state: &mut State) {
+        while state.pending.bytes() < 2 * self.config.group_bytes {
+            let Ok(write) = self.ordinary.try_recv() else { return };
+            self.accept(state, write);
+            if state.pending.is_full(self.config.group_rows, self.config.group_bytes) && self.commit(state).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn commit_all(&mut self, state: &mut State) -> Result<(), Error> {
+        while state.pending.has_work() {
+            self.commit(state)?;
+        }
+        Ok(())
+    }
+
+    /// Commits the oldest group that waits.
+    fn commit(&mut self, state: &mut State) -> Result<(), Error> {
+        let started = Instant::now();
+        let count = state.pending.cut(self.config.group_rows, self.config.group_bytes);
+        let items = state.pending.first(count);
+        let mut done = Done::default();
+        items.iter().for_each(|item| item.complete(&mut done));
+        let positions = Positions {
+            stored: self.tracker.preview(&done).max(self.positions.stored),
+            settled: state.pending.settled_after(count).max(self.positions.settled),
+        };
+        let changed = (positions != self.positions).then_some(positions);
+        let mut set_aside = 0;
+        let mut written = group::write(&self.spans, &items, changed, (self.now)(), &mut state.scratch);
+        if matches!(&written, Err(error) if error.may_be_a_row())
+            && let Some(bad) = group::find_bad(&self.spans, &items, (self.now)(), &mut state.scratch)
+        {
+            set_aside = bad.len();
+            let good = (0..).zip(&items).filter(|(index, _)| bad.binary_search(index).is_err());
+            let good: Vec<&Item> = good.map(|(_, item)| *item).collect();
+            written = group::write(&self.spans, &good, changed, (self.now)(), &mut state.scratch);
+        }
+        if let Err(error) = written {
+            return Err(self.failed(state, error));
+        }
+        let rows: usize = items.iter().map(|item| item.rows()).sum();
+        if set_aside > 0 {
+            tracing::error!(set_aside, "rows that the database refused were set aside");
+        }
+        self.tracker.commit(&done);
+        self.positions = positions;
+        let ticket = state.pending.remove(count, &mut self.tracker);
+        self.shared.group_committed(rows, set_aside, started.elapsed());
+        self.after_commit(state);
+        self.shared.publish_ticket(ticket);
+        Ok(())
+    }
+
+    fn after_commit(&mut self, state: &mut State) {
+        state.dirty = true;
+        state.retry = None;
+        state.last_write = Instant::now();
+        let wal_bytes = std::fs::metadata(&self.wal).map_or(0, |file| file.len());
+        self.shared.now_holds(wal_bytes, self.positions);
+        if wal_bytes >= self.config.checkpoint_wal_bytes && state.last_write >= state.checkpoint_after {
+            self.checkpoint_or_log(state);
+        }
+    }
+
+    fn failed(&mut self, state: &mut State, error: Error) -> Error {
+        let wait = state.retry.map_or(RETRY_FIRST, |(_, wait)| (wait * 2).min(RETRY_LONGEST));
+        state.retry = Some((Instant::now() + wait, wait));
+        if self.shared.set_failed(&error) {
+            tracing::error!(%error, retry_ms = wait.as_millis(), "the database refused a commit; rows wait in memory and in the journal");
+        }
+        error
+    }
+
+    /// Takes whatever else waits beside this write and commits all of it in one transaction.
+    fn write_awaited(&mut self, state: &mut State, write: Box<ToolWrite>, done: oneshot::Sender<Result<(), Error>>) {
+        let mut waiting = vec![(Item::Tool(write), done)];
+        let mut other = None;
+        while waiting.len() < AWAITED_MAX {
+            match self.awaited.try_recv() {
+                Ok(Command::Write(write, done)) => waiting.push((Item::Tool(write), done)),
+                Ok(command) => {
+                    other = Some(command);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        self.commit_awaited(state, waiting);
+        if let Some(command) = other {
+            self.command(state, command);
+        }
+    }
+
+    fn commit_awaited(&mut self, state: &mut State, waiting: Vec<(Item, oneshot::Sender<Result<(), Error>>)>) {
+        let mut fresh: Vec<(Item, oneshot::Sender<Result<(), Error>>)> = Vec::new();
+        for (item, done) in waiting {
+            let Item::Tool(write) = &item else { continue };
+            let position = write.position();
+            if state.pending.has_tool(position) {
+                // The journal's reader was faster: it waits in the group.
+                let _ = done.send(self.commit_all(state));
+            } else if self.tracker.has_tool(position) {
+                let _ = done.send(Ok(()));
+            } else {
+                fresh.push((item, done));
+            }
+        }
+        let items: Vec<&Item> = fresh.iter().map(|(item, _)| item).collect();
+        if items.is_empty() {
+            return;
+        }
+        let together = self.write_on_tools(state, &items);
+        let alone = items.len() > 1 && matches!(&together, Err(error) if error.may_be_a_row());
+        for (item, done) in fresh {
+            let result = if alone { self.write_on_tools(state, &[&item]) } else { together.clone() };
+            match (&result, &item) {
+                (Ok(()), Item::Tool(write)) => self.tracker.tool_stored(write.position()),
+                (Err(error), _) => {
+                    self.shared.set_failed(error);
+                }
+                _ => {}
+            }
+            // A caller that no longer waits finds its row on the next read.
+            let _ = done.send(result);
+        }
+        self.after_commit(state);
+    }
+
+    fn write_on_tools(&mut self, state: &mut State, items: &[&Item]) -> Result<(), Error> {
+        let positions = Positions { stored: self.tracker.through().max(self.positions.stored), ..self.positions };
+        let changed = (positions != self.positions).then_some(positions);
+        group::write(&self.tools, items, changed, (self.now)(), &mut state.scratch)?;
+        self.positions = positions;
+        self.shared.awaited_committed(items.len());
+        Ok(())
+    }
+
+    fn checkpoint_or_log(&mut self, state: &mut State) {
+        if let Err(error) = self.checkpoint(state) {
+            tracing::warn!(%error, "a checkpoint of the database failed and is tried again later");
+        }
+    }
+
+    /// Brings the positions of memory into the file and the write-ahead log into the main file.
+    fn checkpoint(&mut self, state: &mut State) -> Result<(), Error> {
+        let started = Instant::now();
+        // Whatever happens, not again at once.
+        state.checkpoint_after = started + RETRY_LONGEST;
+        let positions = Positions {
+            settled: self.positions.settled.max(state.pending.settled()),
+            stored: self.tracker.through().max(self.positions.stored),
+        };
+        if positions != self.positions {
+            group::transaction(&self.spans, true, |connection| group::append_positions(connection, positions))?;
+            self.positions = positions;
+        }
+        self.spans.execute_batch(&format!("CHECKPOINT {CATALOG}")).map_err(Error::engine)?;
+        state.dirty = false;
+        state.checkpoint_after = started;
+        let wal_bytes = std::fs::metadata(&self.wal).map_or(0, |file| file.len());
+        self.shared.checkpointed(self.positions, wal_bytes, started.elapsed());
+        Ok(())
+    }
+
+    fn sweep(&mut self, state: &mut State, now: Instant) {
+        if state.sweep.is_none() && state.sweep_at.is_some_and(|at| now >= at) {
+            state.sweep_at = self.config.retention.interval().map(|interval| now + interval);
+            state.sweep = self.config.retention.cutoff((self.now)()).map(Sweep::new);
+        }
+        let Some(mut sweep) = state.sweep.take() else { return };
+        match sweep.step(&self.spans, (self.now)()) {
+            Ok(true) => state.sweep = Some(sweep),
+            Ok(false) => {
+                self.shared.swept(sweep.deleted);
+                if sweep.deleted > 0 {
+                    tracing::info!(rows = sweep.deleted, "rows past their retention were deleted");
+                    self.checkpoint_or_log(state);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "a retention sweep failed; the next one goes on"),
+        }
+    }
+}
