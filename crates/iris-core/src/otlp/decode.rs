@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::value::{any_value, attribute};
 use super::wire::Reader;
-use super::{Encoding, Refusal, Stop};
+use super::{Encoding, Refusal, Stop, json_to_protobuf};
 use crate::model::{
-    Attributes, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope, SpanId, SpanKind, StatusCode, Timestamp, TraceId,
+    Attributes, Lane, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope, SpanId, SpanKind, StatusCode, Timestamp,
+    TraceId,
 };
 
 /// The spans of a trace request, in the order of the message. A span whose ids are unusable is left out:
@@ -22,7 +23,7 @@ use crate::model::{
 /// # Errors
 /// When the body is not a trace request or its values nest too deep.
 pub fn decode_spans(encoding: Encoding, body: &[u8]) -> Result<Vec<RawSpan>, Refusal> {
-    let body = protobuf(encoding, body)?;
+    let body = protobuf(Lane::Traces, encoding, body)?;
     Ok(groups(&body, span)?)
 }
 
@@ -31,15 +32,15 @@ pub fn decode_spans(encoding: Encoding, body: &[u8]) -> Result<Vec<RawSpan>, Ref
 /// # Errors
 /// When the body is not a logs request or its values nest too deep.
 pub fn decode_logs(encoding: Encoding, body: &[u8]) -> Result<Vec<RawLog>, Refusal> {
-    let body = protobuf(encoding, body)?;
+    let body = protobuf(Lane::Logs, encoding, body)?;
     Ok(groups(&body, record)?)
 }
 
 /// The body as protobuf.
-fn protobuf(encoding: Encoding, body: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
+fn protobuf(lane: Lane, encoding: Encoding, body: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     match encoding {
         Encoding::Protobuf => Ok(Cow::Borrowed(body)),
-        Encoding::Json => Err(Refusal::Malformed { offset: 0, why: "OTLP/JSON cannot be decoded yet".to_owned() }),
+        Encoding::Json => json_to_protobuf(lane, body).map(Cow::Owned),
     }
 }
 

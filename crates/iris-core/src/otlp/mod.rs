@@ -14,8 +14,14 @@
 
 mod decode;
 mod hash;
+mod json;
+mod schema;
+mod tally;
 mod value;
+mod walk;
 mod wire;
+
+use crate::model::Lane;
 
 pub use decode::{decode_logs, decode_spans};
 pub use hash::{content_hash_log, content_hash_span};
@@ -48,6 +54,48 @@ impl Default for Limits {
 /// The depth of values that [`decode_spans`] and its neighbours read.
 const DEPTH_MAX: usize = 32;
 
+/// What a walk found in a body that can be taken, whole or in part.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Walked {
+    /// Spans, log records or data points accepted.
+    pub items: u64,
+    /// Spans, log records or data points rejected.
+    pub rejected: u64,
+    /// Why, naming the first: fit for `partial_success.error_message`. May be present with nothing rejected, as
+    /// a warning.
+    pub message: Option<String>,
+    /// The body without what was rejected; none when that is the body itself.
+    pub rewritten: Option<Vec<u8>>,
+}
+
+/// Judges a body before it is acknowledged; an empty one is a request for nothing.
+///
+/// What is accepted decodes, here and in any OTLP library: frames, UTF-8, ids, counts and nesting are right. An
+/// item that cannot be read is rejected alone and cut out of the body, every other byte unchanged: in protobuf
+/// its field goes, key included, and the lengths around it are written anew; in JSON its element and one comma
+/// beside it.
+///
+/// # Errors
+/// When the body as a whole is not a request, or holds more than `limits` allow.
+pub fn walk(lane: Lane, encoding: Encoding, body: &[u8], limits: &Limits) -> Result<Walked, Refusal> {
+    if u32::try_from(body.len()).is_err() {
+        return Err(Refusal::Malformed { offset: 0, why: "a body of 4 GiB or more is not read".to_owned() });
+    }
+    Ok(match encoding {
+        Encoding::Protobuf => walk::walk(lane, body, limits)?,
+        Encoding::Json => json::walk(lane, body, limits)?,
+    })
+}
+
+/// An OTLP/JSON body that was accepted, as protobuf. Loses nothing that OTLP defines; unknown fields are left
+/// behind.
+///
+/// # Errors
+/// When the body is not OTLP/JSON of that lane, or anything in it would have been rejected.
+pub fn json_to_protobuf(lane: Lane, body: &[u8]) -> Result<Vec<u8>, Refusal> {
+    Ok(json::to_protobuf(lane, body)?)
+}
+
 /// Why a whole body is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -79,6 +127,7 @@ pub enum Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     Malformed { offset: usize, why: &'static str },
+    TooMany { items: usize, max: usize },
     TooDeep { max: usize },
 }
 
@@ -86,6 +135,7 @@ impl From<Stop> for Refusal {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Malformed { offset, why } => Self::Malformed { offset, why: why.to_owned() },
+            Stop::TooMany { items, max } => Self::TooMany { items, max },
             Stop::TooDeep { max } => Self::TooDeep { max },
         }
     }

@@ -83,6 +83,12 @@ impl<'a> Reader<'a> {
         self.end - self.rest.len()
     }
 
+    /// Whether nothing is left.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     fn stop(&self, why: &'static str) -> Stop {
         Stop::Malformed { offset: self.offset(), why }
     }
@@ -200,4 +206,19 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+/// Appends a base-128 number in its shortest form.
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// How many bytes [`put_varint`] appends.
+pub(super) fn varint_len(value: u64) -> usize {
+    let bits = 64 - (value | 1).leading_zeros() as usize;
+    bits.div_ceil(7)
 }

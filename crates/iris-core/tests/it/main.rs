@@ -1,1 +1,3 @@
-//! x
+//! The tests of the pure half that need files or more than one room.
+
+mod otlp;
