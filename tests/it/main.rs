@@ -1,1 +1,3 @@
-//! x
+//! End-to-end tests: the built binary, real sockets on loopback, one test program.
+
+mod support;

@@ -1,0 +1,4 @@
+//! What end-to-end tests stand on: the built binary, and an OTLP server behind it.
+
+pub mod collector;
+pub mod iris;
