@@ -1,1 +1,192 @@
-//! Being built.
+//! From a span as sent to what it means: who ran, which model answered, which tool was called with what.
+//!
+//! Owns every attribute key of every library. A dialect is one file with one line in [`DIALECTS`]; every dialect that
+//! speaks reads, fields merge one by one, the first in the table wins, and the winning key is kept in
+//! [`Reading::sources`]. Never changes a span, never looks at a second one: putting spans together is
+//! [`crate::assemble`]. Spans and log records enter through [`read_span`] and [`read_log`], readings leave.
+
+mod attributes;
+mod calls;
+mod gen_ai;
+mod keys;
+mod messages;
+mod openinference;
+mod openllmetry;
+mod provenance;
+mod pydantic_ai;
+mod salvage;
+mod vercel_ai;
+mod words;
+
+use std::collections::BTreeMap;
+
+use crate::model::{RawLog, RawSpan, Reading, StatusCode, Usage};
+
+pub use calls::announced_error;
+pub use keys::gen_ai::DETAILS_EVENT;
+pub use messages::{answer, is_pending, question, text_of};
+pub use salvage::is_repr;
+
+/// One library's way of writing spans.
+pub trait Dialect: Send + Sync {
+    /// Its name, as in [`Reading::dialects`].
+    fn name(&self) -> &'static str;
+    /// Whether it may have something to say about the span; cheap.
+    fn speaks(&self, span: &RawSpan) -> bool;
+    /// What it reads; absent is what the span does not say in this dialect.
+    fn read(&self, span: &RawSpan) -> Reading;
+    /// The names of the log records it reads.
+    fn log_events(&self) -> &'static [&'static str] {
+        &[]
+    }
+    /// What it reads from a log record about the span in which it was written.
+    fn read_log(&self, _log: &RawLog) -> Option<Reading> {
+        None
+    }
+}
+
+/// Every dialect, most specific first: on the same field the earlier wins.
+pub const DIALECTS: &[&dyn Dialect] = &[
+    &openinference::OpenInference,
+    &vercel_ai::VercelAi,
+    &openllmetry::OpenLlmetry,
+    &pydantic_ai::PydanticAi,
+    &gen_ai::GenAi,
+];
+
+/// What a span means. A span that no dialect speaks has no role.
+pub fn read_span(span: &RawSpan) -> Reading {
+    let mut reading = Reading::default();
+    for dialect in DIALECTS {
+        if dialect.speaks(span) {
+            merge(&mut reading, dialect.read(span));
+            reading.dialects.push(dialect.name().to_owned());
+        }
+    }
+    complete(&mut reading, span);
+    reading
+}
+
+/// What a log record says about the span in which it was written; none when no dialect reads it.
+pub fn read_log(log: &RawLog) -> Option<Reading> {
+    let mut reading: Option<Reading> = None;
+    for dialect in DIALECTS {
+        if dialect.log_events().contains(&log.event_name.as_str())
+            && let Some(read) = dialect.read_log(log)
+        {
+            let into = reading.get_or_insert_default();
+            merge(into, read);
+            into.dialects.push(dialect.name().to_owned());
+        }
+    }
+    let mut reading = reading?;
+    reading.provider = reading.provider.as_deref().and_then(provenance::provider);
+    drop_unknown_zeros(&mut reading.usage);
+    Some(reading)
+}
+
+/// Whether some dialect reads log records of this name.
+pub fn wants_log(event_name: &str) -> bool {
+    DIALECTS.iter().any(|dialect| dialect.log_events().contains(&event_name))
+}
+
+/// Adds what `from` says and `into` does not, with the keys it came from.
+pub fn merge(into: &mut Reading, from: Reading) {
+    let Reading { sources: mut keys, finish_reasons, usage, dialects: _, .. } = from;
+    let mut merger = Merger { into: &mut into.sources, from: &mut keys };
+    merger.pick("role", &mut into.role, from.role);
+    let named = |keys: &BTreeMap<String, String>| keys.get("agent_name").is_some_and(|key| key != keys::SPAN_NAME);
+    if !named(merger.into) && named(merger.from) {
+        // A stated name beats one that was guessed from a span's name.
+        into.agent_name = None;
+    }
+    merger.pick("agent_name", &mut into.agent_name, from.agent_name);
+    merger.pick("framework", &mut into.framework, from.framework);
+    merger.pick("input", &mut into.input, from.input);
+    merger.pick("output", &mut into.output, from.output);
+    merger.pick("input_messages", &mut into.input_messages, from.input_messages);
+    merger.pick("output_messages", &mut into.output_messages, from.output_messages);
+    merger.pick("tool_name", &mut into.tool_name, from.tool_name);
+    merger.pick("tool_call_id", &mut into.tool_call_id, from.tool_call_id);
+    merger.pick("tool_arguments", &mut into.tool_arguments, from.tool_arguments);
+    merger.pick("tool_result", &mut into.tool_result, from.tool_result);
+    merger.pick("error", &mut into.error, from.error);
+    merger.pick("model", &mut into.model, from.model);
+    merger.pick("request_model", &mut into.request_model, from.request_model);
+    merger.pick("provider", &mut into.provider, from.provider);
+    merger.pick("response_id", &mut into.response_id, from.response_id);
+    merger.pick("cost_usd", &mut into.cost_usd, from.cost_usd);
+    merger.pick("session_id", &mut into.session_id, from.session_id);
+    merger.pick("user_id", &mut into.user_id, from.user_id);
+    merger.pick("usage.input", &mut into.usage.input, usage.input);
+    merger.pick("usage.output", &mut into.usage.output, usage.output);
+    merger.pick("usage.total", &mut into.usage.total, usage.total);
+    merger.pick("usage.cache_read", &mut into.usage.cache_read, usage.cache_read);
+    merger.pick("usage.cache_write", &mut into.usage.cache_write, usage.cache_write);
+    merger.pick("usage.reasoning", &mut into.usage.reasoning, usage.reasoning);
+    if into.finish_reasons.is_empty() {
+        into.finish_reasons = finish_reasons;
+    }
+}
+
+struct Merger<'a> {
+    into: &'a mut BTreeMap<String, String>,
+    from: &'a mut BTreeMap<String, String>,
+}
+
+impl Merger<'_> {
+    fn pick<T>(&mut self, field: &str, into: &mut Option<T>, from: Option<T>) {
+        if into.is_some() || from.is_none() {
+            return;
+        }
+        *into = from;
+        if let Some((field, key)) = self.from.remove_entry(field) {
+            self.into.insert(field, key);
+        }
+    }
+}
+
+/// Fills a field of a reading under construction and notes the key.
+fn fill<T>(field: &str, into: &mut Option<T>, sources: &mut BTreeMap<String, String>, found: Option<(&str, T)>) {
+    if into.is_none()
+        && let Some((key, value)) = found
+    {
+        *into = Some(value);
+        sources.insert(field.to_owned(), key.to_owned());
+    }
+}
+
+/// What does not depend on the dialect: errors, provider names, the ids any span may carry.
+fn complete(reading: &mut Reading, span: &RawSpan) {
+    if reading.role.is_some() {
+        if reading.error.is_none() && span.status == StatusCode::Error {
+            reading.error = Some(provenance::error(span));
+            reading.sources.insert("error".to_owned(), keys::STATUS.to_owned());
+        }
+        let framework = provenance::framework(&span.scope.name).map(|framework| (keys::SCOPE, framework.to_owned()));
+        fill("framework", &mut reading.framework, &mut reading.sources, framework);
+        reading.provider = reading.provider.as_deref().and_then(provenance::provider);
+        drop_unknown_zeros(&mut reading.usage);
+    }
+    let found = |names: &[&'static str]| {
+        names.iter().find_map(|key| Some((*key, attributes::text(span.attributes.get(*key)?)?)))
+    };
+    if reading.session_id.is_none() {
+        fill("session_id", &mut reading.session_id, &mut reading.sources, found(&[keys::general::SESSION]));
+    }
+    if reading.user_id.is_none() {
+        let found = found(&[keys::general::USER, keys::general::END_USER]);
+        fill("user_id", &mut reading.user_id, &mut reading.sources, found);
+    }
+}
+
+/// A model call that neither read nor wrote a token does not exist: some libraries write 0 for unknown.
+fn drop_unknown_zeros(usage: &mut Usage) {
+    if usage.input.unwrap_or(0) == 0 && usage.output.unwrap_or(0) == 0 {
+        (usage.input, usage.output) = (None, None);
+        usage.total = usage.total.filter(|total| *total > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests;

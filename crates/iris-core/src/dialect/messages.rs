@@ -1,0 +1,438 @@
+//! Message lists in every shape that libraries write: OpenTelemetry parts, OpenAI chat and responses, Anthropic blocks,
+//! LangChain dumps, Gemini contents, Bedrock blocks, AI SDK parts, and OpenInference's wrapped records.
+
+use serde_json::{Map, Value};
+
+use super::salvage;
+use crate::model::{Message, Part};
+
+/// The most messages read from one list; the first and the last of them matter most.
+const MESSAGES_MAX: usize = 2048;
+/// The most parts read from one message.
+const PARTS_MAX: usize = 1024;
+/// How many wrappers around a message are opened.
+const WRAPPERS_MAX: usize = 6;
+/// Text longer than this is not searched for embedded media.
+const DATA_URL_HEAD: usize = 128;
+
+/// The messages of a value, or nothing when it holds none. A text is read as JSON.
+pub fn read(value: &Value) -> Option<Vec<Message>> {
+    read_as(value, None)
+}
+
+/// Like [`read`], with the role of messages that do not say theirs.
+pub fn read_as(value: &Value, role: Option<&str>) -> Option<Vec<Message>> {
+    if value.is_string() {
+        return list(&salvage::unwrap(value)?, role, 0);
+    }
+    list(value, role, 0)
+}
+
+fn list(value: &Value, role: Option<&str>, depth: usize) -> Option<Vec<Message>> {
+    match value {
+        Value::Array(items) => {
+            // A batch of one conversation: [[...]].
+            if let [Value::Array(_)] = items.as_slice() {
+                return (depth < WRAPPERS_MAX).then(|| list(items.first()?, role, depth + 1)).flatten();
+            }
+            let skip = items.len().saturating_sub(MESSAGES_MAX);
+            let messages: Vec<Message> =
+                items.iter().skip(skip).filter_map(|item| one(&opened(item), role, 0)).collect();
+            (!messages.is_empty()).then_some(messages)
+        }
+        Value::Object(map) => {
+            for key in ["messages", "choices", "contents", "input_messages", "output_messages"] {
+                if let Some(inner @ Value::Array(_)) = map.get(key)
+                    && depth < WRAPPERS_MAX
+                    && let Some(messages) = list(inner, role, depth + 1)
+                {
+                    return Some(messages);
+                }
+            }
+            one(value, role, 0).map(|message| vec![message])
+        }
+        _ => None,
+    }
+}
+
+/// A list element that is a JSON text, opened.
+fn opened(item: &Value) -> std::borrow::Cow<'_, Value> {
+    match item {
+        Value::String(text) if text.starts_with('{') => match salvage::json(text) {
+            Some(value) => std::borrow::Cow::Owned(value),
+            None => std::borrow::Cow::Borrowed(item),
+        },
+        _ => std::borrow::Cow::Borrowed(item),
+    }
+}
+
+/// One message, out of whatever it is wrapped in.
+fn one(value: &Value, role: Option<&str>, depth: usize) -> Option<Message> {
+    let map = value.as_object()?;
+    if depth < WRAPPERS_MAX {
+        if let Some(inner @ Value::Object(_)) = map.get("message") {
+            return one(inner, map.get("role").and_then(Value::as_str).or(role), depth + 1);
+        }
+        if let Some(body) = map.get("kwargs").filter(|_| map.contains_key("lc")) {
+            let class = map.get("id").and_then(Value::as_array).and_then(|path| path.last()).and_then(Value::as_str);
+            return one(body, class.or(role), depth + 1);
+        }
+        if let (Some(kind), Some(body @ Value::Object(_))) = (text_at(map, "type"), map.get("data"))
+            && normal_role(kind).is_some()
+        {
+            return one(body, Some(kind), depth + 1);
+        }
+    }
+    if let Some(message) = response_item(map) {
+        return Some(message);
+    }
+    let said = text_at(map, "role").or_else(|| text_at(map, "type").filter(|kind| normal_role(kind).is_some()));
+    let speaks = ["content", "parts", "contents", "tool_calls", "toolCalls"].iter().any(|key| map.contains_key(*key));
+    let role = match (said.or(role), speaks) {
+        (Some(role), _) => normal_role(role)?,
+        (None, true) if map.contains_key("parts") || map.contains_key("tool_calls") => "assistant",
+        _ => return None,
+    };
+    let mut parts = Vec::new();
+    content(map, role, &mut parts);
+    tool_calls(map, &mut parts);
+    Some(Message { role: role.to_owned(), parts })
+}
+
+/// The four roles, whatever a library calls them; none for what is no role.
+pub fn normal_role(role: &str) -> Option<&'static str> {
+    let role = role.rsplit('.').next().unwrap_or(role);
+    let known = |names: &[&str]| names.iter().any(|name| role.eq_ignore_ascii_case(name));
+    if known(&["user", "human", "HumanMessage", "HumanMessageChunk"]) {
+        Some("user")
+    } else if known(&["assistant", "ai", "model", "AIMessage", "AIMessageChunk", "bot", "agent", "tool-call"]) {
+        Some("assistant")
+    } else if known(&["system", "developer", "SystemMessage", "SystemMessageChunk"]) {
+        Some("system")
+    } else if known(&["tool", "function", "ToolMessage", "FunctionMessage", "ToolMessageChunk", "tool-response"]) {
+        Some("tool")
+    } else {
+        None
+    }
+}
+
+/// The items of OpenAI's responses API that are no messages there.
+fn response_item(map: &Map<String, Value>) -> Option<Message> {
+    let id = || text_at(map, "call_id").map(str::to_owned);
+    let (role, part) = match text_at(map, "type")? {
+        "function_call" | "custom_tool_call" => {
+            let arguments = map.get("arguments").or_else(|| map.get("input")).map(salvage::unwrapped);
+            let name = text_at(map, "name")?.to_owned();
+            ("assistant", Part::ToolCall { id: id(), name, arguments: arguments.unwrap_or_default() })
+        }
+        "function_call_output" | "custom_tool_call_output" => {
+            let result = map.get("output").cloned().unwrap_or_default();
+            ("tool", Part::ToolResult { id: id(), name: None, result })
+        }
+        "reasoning" if map.contains_key("summary") => {
+            let text = joined(map.get("summary")?);
+            ("assistant", Part::Reasoning { text })
+        }
+        _ => return None,
+    };
+    Some(Message { role: role.to_owned(), parts: vec![part] })
+}
+
+/// What a message says, whichever key holds it.
+fn content(map: &Map<String, Value>, role: &str, parts: &mut Vec<Part>) {
+    let many = ["parts", "contents"].iter().find_map(|key| map.get(*key).filter(|value| value.is_array()));
+    let plain = map.get("content");
+    let held = match (many, plain) {
+        // OpenInference repeats the one text in both forms.
+        (Some(many), _) => many,
+        (None, Some(plain)) => plain,
+        (None, None) => return,
+    };
+    if role == "tool" {
+        tool_content(map, held, parts);
+        return;
+    }
+    match held {
+        Value::String(text) => match text.starts_with("[{").then(|| salvage::json(text)).flatten() {
+            Some(Value::Array(blocks)) if blocks.iter().all(is_block) => part_list(&blocks, parts),
+            _ => push_text(text, parts),
+        },
+        Value::Array(blocks) => part_list(blocks, parts),
+        Value::Object(block) => part(block, parts),
+        _ => {}
+    }
+}
+
+/// Whether a value is a content block and not data that happens to be a list.
+fn is_block(value: &Value) -> bool {
+    let Some(map) = value.as_object() else { return false };
+    map.get("type").is_some_and(Value::is_string)
+        || map.contains_key("toolUse")
+        || map.contains_key("toolResult")
+        || (map.len() == 1 && map.contains_key("text"))
+}
+
+/// The content of a message in the role of a tool: a result, unless its parts say so themselves.
+fn tool_content(map: &Map<String, Value>, held: &Value, parts: &mut Vec<Part>) {
+    if let Value::Array(blocks) = held {
+        let before = parts.len();
+        let mut read = Vec::new();
+        part_list(blocks, &mut read);
+        if read.iter().any(|part| matches!(part, Part::ToolResult { .. })) {
+            parts.append(&mut read);
+            return;
+        }
+        debug_assert_eq!(before, parts.len());
+    }
+    let id = ["tool_call_id", "toolCallId", "id"].iter().find_map(|key| text_at(map, key)).map(str::to_owned);
+    let name = text_at(map, "name").or_else(|| text_at(map, "tool_name")).map(str::to_owned);
+    let result = match held {
+        Value::Array(blocks) if blocks.iter().all(|block| block.is_string() || is_block(unwrapped_block(block))) => {
+            Value::String(joined(held))
+        }
+        Value::String(text) if salvage::is_missing(text) => return,
+        other => other.clone(),
+    };
+    parts.push(Part::ToolResult { id, name, result });
+}
+
+/// OpenInference's wrapper around a block.
+fn unwrapped_block(block: &Value) -> &Value {
+    block.get("message_content").unwrap_or(block)
+}
+
+fn part_list(blocks: &[Value], parts: &mut Vec<Part>) {
+    for block in blocks.iter().take(PARTS_MAX) {
+        match unwrapped_block(block) {
+            Value::String(text) => push_text(text, parts),
+            Value::Object(map) => part(map, parts),
+            _ => {}
+        }
+    }
+}
+
+/// One content block.
+fn part(map: &Map<String, Value>, parts: &mut Vec<Part>) {
+    if let Some(part) = nested_call(map) {
+        parts.push(part);
+        return;
+    }
+    match text_at(map, "type").unwrap_or_default() {
+        "text" | "input_text" | "output_text" | "" if words(map).is_some() => {
+            push_text(words(map).unwrap_or_default(), parts);
+        }
+        "" | "text" | "input_text" | "output_text" => media(map, parts),
+        "reasoning" | "thinking" | "redacted_thinking" => {
+            let text = text_at(map, "thinking").or_else(|| words(map)).unwrap_or_default();
+            if !salvage::is_missing(text) {
+                parts.push(Part::Reasoning { text: text.to_owned() });
+            }
+        }
+        "tool_call" | "tool_use" | "tool-call" | "function_call" | "server_tool_call" | "server_tool_use" => {
+            parts.extend(call(map));
+        }
+        "tool_call_response"
+        | "tool_result"
+        | "tool-result"
+        | "function_call_output"
+        | "server_tool_call_response"
+        | "tool-error" => parts.push(result(map)),
+        "refusal" => push_text(text_at(map, "refusal").unwrap_or_default(), parts),
+        _ => media(map, parts),
+    }
+}
+
+/// Calls and results that stand under a key of their own: Bedrock and Gemini.
+fn nested_call(map: &Map<String, Value>) -> Option<Part> {
+    for key in ["toolUse", "function_call", "functionCall"] {
+        if let Some(Value::Object(inner)) = map.get(key) {
+            return call(inner);
+        }
+    }
+    for key in ["toolResult", "function_response", "functionResponse"] {
+        if let Some(Value::Object(inner)) = map.get(key) {
+            return Some(result(inner));
+        }
+    }
+    None
+}
+
+/// The calls a message asks for beside its content.
+fn tool_calls(map: &Map<String, Value>, parts: &mut Vec<Part>) {
+    let extra = map.get("additional_kwargs").and_then(|extra| extra.get("tool_calls"));
+    let held = ["tool_calls", "toolCalls"].iter().find_map(|key| map.get(*key).filter(|value| !value.is_null()));
+    let known = parts.iter().any(|part| matches!(part, Part::ToolCall { .. }));
+    let Some(Value::Array(calls)) =
+        held.filter(|held| held.as_array().is_some_and(|calls| !calls.is_empty())).or(extra)
+    else {
+        if let Some(Value::Object(single)) = map.get("function_call") {
+            parts.extend(call(single));
+        }
+        return;
+    };
+    // A message of content blocks may list the same calls a second time.
+    if !known {
+        parts.extend(calls.iter().take(PARTS_MAX).filter_map(|item| call(item.as_object()?)));
+    }
+}
+
+/// One call that a model asks for.
+fn call(map: &Map<String, Value>) -> Option<Part> {
+    if let Some(Value::Object(inner)) = map.get("tool_call") {
+        return call(inner);
+    }
+    let function = map.get("function").and_then(Value::as_object).unwrap_or(map);
+    let name = ["name", "toolName", "tool_name"].iter().find_map(|key| text_at(function, key))?;
+    let arguments = ["arguments", "args", "input", "parameters"].iter().find_map(|key| function.get(*key));
+    Some(Part::ToolCall {
+        id: call_id(map),
+        name: name.to_owned(),
+        arguments: arguments.map(salvage::unwrapped).unwrap_or_default(),
+    })
+}
+
+/// What a tool answered.
+fn result(map: &Map<String, Value>) -> Part {
+    let held = ["response", "result", "output", "content", "error"].iter().find_map(|key| map.get(*key));
+    let failed = map.get("is_error").and_then(Value::as_bool) == Some(true)
+        || text_at(map, "status").is_some_and(|status| status.eq_ignore_ascii_case("error"));
+    let result = match held {
+        Some(Value::Array(blocks)) if blocks.iter().all(is_block) => {
+            Value::String(joined(&Value::Array(blocks.clone())))
+        }
+        // The AI SDK says what kind of value it is.
+        Some(Value::Object(typed)) if typed.len() == 2 && typed.contains_key("type") && typed.contains_key("value") => {
+            typed.get("value").cloned().unwrap_or_default()
+        }
+        Some(Value::String(text)) if salvage::is_missing(text) => Value::Null,
+        Some(other) => other.clone(),
+        None => Value::Null,
+    };
+    let result = match result {
+        Value::String(text) if failed => serde_json::json!({ "error": text }),
+        other => other,
+    };
+    let name = ["name", "toolName", "tool_name"].iter().find_map(|key| text_at(map, key)).map(str::to_owned);
+    Part::ToolResult { id: call_id(map), name, result }
+}
+
+fn call_id(map: &Map<String, Value>) -> Option<String> {
+    let keys = ["tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "call_id", "id"];
+    keys.iter().find_map(|key| text_at(map, key)).filter(|id| !id.is_empty()).map(str::to_owned)
+}
+
+/// Media and everything else: named, never copied.
+fn media(map: &Map<String, Value>, parts: &mut Vec<Part>) {
+    let inner = ["source", "image_url", "input_audio", "file", "image", "inline_data", "inlineData", "blob"];
+    let inner = inner.iter().find_map(|key| map.get(*key));
+    let holder = inner.and_then(Value::as_object).unwrap_or(map);
+    let data = ["data", "content", "url", "uri", "bytes", "file_data", "image", "value"];
+    let data = inner.and_then(Value::as_str).or_else(|| data.iter().find_map(|key| text_at(holder, key)));
+    let kind = ["media_type", "mime_type", "mediaType", "mimeType", "modality", "format"];
+    let kind = kind.iter().find_map(|key| text_at(holder, key)).or_else(|| text_at(map, "mime_type"));
+    let kind = kind.or_else(|| data.and_then(data_url_type)).or_else(|| text_at(map, "type")).unwrap_or("content");
+    let what = match data {
+        Some(data) if data.starts_with("http") || data.starts_with("file:") || data.is_empty() => kind.to_owned(),
+        Some(data) => format!("{kind}, {} kB", data.len().saturating_mul(3).div_ceil(4).div_ceil(1000)),
+        None => kind.to_owned(),
+    };
+    parts.push(Part::Other { what });
+}
+
+/// `image/png` of `data:image/png;base64,...`.
+fn data_url_type(data: &str) -> Option<&str> {
+    let kind = data.strip_prefix("data:")?;
+    let end = kind.bytes().take(DATA_URL_HEAD).position(|byte| matches!(byte, b';' | b','))?;
+    kind.get(..end).filter(|kind| !kind.is_empty())
+}
+
+fn push_text(text: &str, parts: &mut Vec<Part>) {
+    if salvage::is_missing(text) || parts.len() >= PARTS_MAX {
+        return;
+    }
+    if text.starts_with("data:") && data_url_type(text).is_some() && text.contains(";base64,") {
+        let kind = data_url_type(text).unwrap_or("content");
+        parts.push(Part::Other { what: format!("{kind}, {} kB", text.len().saturating_mul(3).div_ceil(4000)) });
+        return;
+    }
+    parts.push(Part::Text { text: text.to_owned() });
+}
+
+/// The words of a block.
+fn words(map: &Map<String, Value>) -> Option<&str> {
+    text_at(map, "text").or_else(|| text_at(map, "content"))
+}
+
+/// All words of a value that is a text or a list of blocks.
+fn joined(value: &Value) -> String {
+    let mut parts = Vec::new();
+    match value {
+        Value::String(text) => return text.clone(),
+        Value::Array(blocks) => part_list(blocks, &mut parts),
+        other => return other.to_string(),
+    }
+    text_of(&parts).unwrap_or_default()
+}
+
+fn text_at<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    map.get(key).and_then(Value::as_str)
+}
+
+/// The words of some parts, one line each.
+pub fn text_of(parts: &[Part]) -> Option<String> {
+    let mut words: Option<String> = None;
+    for part in parts {
+        let Part::Text { text } = part else { continue };
+        match &mut words {
+            None => words = Some(text.clone()),
+            Some(words) => {
+                words.push('\n');
+                words.push_str(text);
+            }
+        }
+    }
+    words
+}
+
+/// The last words of the user.
+pub fn question(messages: &[Message]) -> Option<String> {
+    messages.iter().rev().filter(|message| message.role == "user").find_map(|message| text_of(&message.parts))
+}
+
+/// The last words of the assistant: what it said after its last call, else what a message without calls said, else
+/// whatever it said last.
+pub fn answer(messages: &[Message]) -> Option<String> {
+    let assistant = || messages.iter().rev().filter(|message| message.role == "assistant");
+    assistant().find_map(|message| text_of(after_calls(&message.parts))).or_else(|| {
+        let message =
+            assistant().find(|message| text_of(&message.parts).is_some() || final_answer(&message.parts).is_some())?;
+        final_answer(&message.parts).or_else(|| text_of(&message.parts))
+    })
+}
+
+/// The parts that follow the last call.
+fn after_calls(parts: &[Part]) -> &[Part] {
+    let last = parts.iter().rposition(|part| matches!(part, Part::ToolCall { .. }));
+    parts.get(last.map_or(0, |last| last + 1)..).unwrap_or_default()
+}
+
+/// The answer that smolagents gives by calling a tool.
+fn final_answer(parts: &[Part]) -> Option<String> {
+    parts.iter().rev().find_map(|part| match part {
+        Part::ToolCall { name, arguments, .. } if name == "final_answer" => {
+            match arguments.get("answer").unwrap_or(arguments) {
+                Value::String(text) if !salvage::is_missing(text) => Some(text.clone()),
+                _ => None,
+            }
+        }
+        _ => None,
+    })
+}
+
+/// Whether the last message of the assistant only asks for tools.
+pub fn is_pending(messages: &[Message]) -> bool {
+    messages.iter().rev().find(|message| message.role == "assistant").is_some_and(|message| {
+        message.parts.iter().any(|part| matches!(part, Part::ToolCall { .. }))
+            && text_of(after_calls(&message.parts)).is_none()
+    })
+}

@@ -1,0 +1,323 @@
+//! OpenInference: `openinference.span.kind`, indexed messages, `input.value` and `output.value`, whatever library they
+//! describe. Source: <https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md>.
+
+use serde_json::{Map, Value};
+
+use super::attributes::{self, Slots};
+use super::keys::{self, openinference as key};
+use super::{Dialect, calls, fill, messages, salvage, words};
+use crate::model::{RawSpan, Reading, Role};
+
+/// See the module.
+pub struct OpenInference;
+
+impl Dialect for OpenInference {
+    fn name(&self) -> &'static str {
+        "openinference"
+    }
+
+    fn speaks(&self, span: &RawSpan) -> bool {
+        span.attributes.contains_key(key::KIND)
+    }
+
+    fn read(&self, span: &RawSpan) -> Reading {
+        let slots: Slots<'_, FIELDS> = Slots::collect(&span.attributes, place);
+        let mut reading = Reading::default();
+        let kind = slots.text(Field::Kind as usize).and_then(|(_, kind)| role(&kind));
+        fill("role", &mut reading.role, &mut reading.sources, kind.map(|role| (key::KIND, role)));
+        plain_fields(&slots, &mut reading);
+        agent_name(span, &slots, &mut reading);
+        metadata(&slots, &mut reading);
+        match reading.role {
+            Some(Role::Llm) => llm(span, &slots, &mut reading),
+            Some(Role::Tool) => tool(span, &slots, &mut reading),
+            Some(Role::Agent | Role::Chain) => step(span, &slots, &mut reading),
+            _ => {}
+        }
+        reading
+    }
+}
+
+/// The fields that one pass over the attributes fills.
+#[derive(Clone, Copy)]
+enum Field {
+    Kind,
+    Input,
+    Output,
+    Model,
+    RequestModel,
+    Provider,
+    FinishReason,
+    PromptTokens,
+    CompletionTokens,
+    TotalTokens,
+    CacheRead,
+    CacheWrite,
+    Reasoning,
+    Cost,
+    ToolName,
+    ToolId,
+    ToolArguments,
+    Agent,
+    Node,
+    Metadata,
+    CrewTasks,
+    Session,
+    User,
+    Messages,
+}
+
+const FIELDS: usize = Field::Messages as usize + 1;
+
+fn place(name: &str) -> Option<(usize, u8)> {
+    use Field as F;
+    let (field, rank) = match name {
+        key::KIND => (F::Kind, 0),
+        key::INPUT => (F::Input, 0),
+        key::OUTPUT => (F::Output, 0),
+        key::RESPONSE_MODEL => (F::Model, 0),
+        key::MODEL => (F::Model, 1),
+        key::REQUEST_MODEL => (F::RequestModel, 0),
+        key::PROVIDER => (F::Provider, 0),
+        key::SYSTEM => (F::Provider, 1),
+        key::FINISH_REASON => (F::FinishReason, 0),
+        key::PROMPT_TOKENS => (F::PromptTokens, 0),
+        key::COMPLETION_TOKENS => (F::CompletionTokens, 0),
+        key::TOTAL_TOKENS => (F::TotalTokens, 0),
+        key::CACHE_READ => (F::CacheRead, 0),
+        key::CACHE_WRITE => (F::CacheWrite, 0),
+        key::REASONING => (F::Reasoning, 0),
+        key::COST => (F::Cost, 0),
+        key::COST_OLD => (F::Cost, 1),
+        key::TOOL_NAME => (F::ToolName, 0),
+        key::TOOL_CALL_NAME => (F::ToolName, 1),
+        key::TOOL_CALL_ID => (F::ToolId, 0),
+        key::TOOL_ID => (F::ToolId, 1),
+        key::TOOL_CALL_ARGUMENTS => (F::ToolArguments, 0),
+        key::AGENT_NAME => (F::Agent, 0),
+        key::NODE_ID => (F::Node, 0),
+        key::METADATA => (F::Metadata, 0),
+        key::CREW_TASKS => (F::CrewTasks, 0),
+        keys::general::SESSION => (F::Session, 0),
+        keys::general::USER => (F::User, 0),
+        _ if name.starts_with(key::INPUT_MESSAGES) || name.starts_with(key::OUTPUT_MESSAGES) => (F::Messages, 0),
+        _ => return None,
+    };
+    Some((field as usize, rank))
+}
+
+fn role(kind: &str) -> Option<Role> {
+    Some(match kind.to_ascii_uppercase().as_str() {
+        "AGENT" => Role::Agent,
+        "CHAIN" | "WORKFLOW" => Role::Chain,
+        "LLM" => Role::Llm,
+        "TOOL" => Role::Tool,
+        "EMBEDDING" => Role::Embedding,
+        "RETRIEVER" => Role::Retriever,
+        "RERANKER" => Role::Reranker,
+        "GUARDRAIL" => Role::Guardrail,
+        "EVALUATOR" => Role::Evaluator,
+        "PROMPT" => Role::Prompt,
+        _ => Role::Other,
+    })
+}
+
+fn plain_fields(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
+    use Field as F;
+    let sources = &mut reading.sources;
+    fill("model", &mut reading.model, sources, slots.text(F::Model as usize));
+    fill("request_model", &mut reading.request_model, sources, slots.text(F::RequestModel as usize));
+    fill("provider", &mut reading.provider, sources, slots.text(F::Provider as usize));
+    fill("usage.input", &mut reading.usage.input, sources, slots.count(F::PromptTokens as usize));
+    fill("usage.output", &mut reading.usage.output, sources, slots.count(F::CompletionTokens as usize));
+    fill("usage.total", &mut reading.usage.total, sources, slots.count(F::TotalTokens as usize));
+    fill("usage.cache_read", &mut reading.usage.cache_read, sources, slots.count(F::CacheRead as usize));
+    fill("usage.cache_write", &mut reading.usage.cache_write, sources, slots.count(F::CacheWrite as usize));
+    fill("usage.reasoning", &mut reading.usage.reasoning, sources, slots.count(F::Reasoning as usize));
+    // A price table that does not know the model writes 0.
+    let cost = slots.amount(F::Cost as usize).filter(|(_, cost)| *cost > 0.0);
+    fill("cost_usd", &mut reading.cost_usd, sources, cost);
+    fill("session_id", &mut reading.session_id, sources, slots.text(F::Session as usize));
+    fill("user_id", &mut reading.user_id, sources, slots.text(F::User as usize));
+    reading.finish_reasons.extend(slots.text(F::FinishReason as usize).map(|(_, reason)| reason));
+}
+
+/// Who runs: the attribute, else the node of an agent, else how the framework prints it, else the span's name.
+fn agent_name(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
+    use Field as F;
+    let sources = &mut reading.sources;
+    fill("agent_name", &mut reading.agent_name, sources, slots.text(F::Agent as usize));
+    if reading.role == Some(Role::Agent) {
+        fill("agent_name", &mut reading.agent_name, sources, slots.text(F::Node as usize));
+    }
+    if span.scope.name.ends_with("llama_index") {
+        for field in [F::Input, F::Output] {
+            let printed = slots.get(field as usize).and_then(|(key, value)| {
+                Some((key, salvage::repr_field(value.as_str()?, "current_agent_name")?.to_owned()))
+            });
+            fill("agent_name", &mut reading.agent_name, sources, printed.filter(|(_, name)| !name.ends_with("...")));
+        }
+    }
+    if reading.role == Some(Role::Agent) {
+        let name = span.name.as_str();
+        let name = name.strip_suffix(".run").or_else(|| name.strip_suffix("._execute_core")).unwrap_or(name);
+        let name = name.strip_prefix("invoke_agent ").unwrap_or(name);
+        let name = name.strip_prefix("agent_run [").and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        let name = (!name.is_empty()).then(|| (keys::SPAN_NAME, name.to_owned()));
+        fill("agent_name", &mut reading.agent_name, sources, name);
+    }
+}
+
+/// What the free metadata of a span names: LangChain's agent and thread.
+fn metadata(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
+    let Some((key, value)) = slots.get(Field::Metadata as usize) else { return };
+    let parsed = salvage::unwrapped(value);
+    let of = |name: &str| parsed.get(name).and_then(attributes::text).map(|text| (key, text));
+    let sources = &mut reading.sources;
+    let guessed = sources.get("agent_name").is_none_or(|source| source == keys::SPAN_NAME);
+    if guessed && let Some((key, name)) = of("lc_agent_name") {
+        reading.agent_name = Some(name);
+        sources.insert("agent_name".to_owned(), key.to_owned());
+    }
+    if parsed.get("langgraph_step").is_some() || parsed.get("lc_agent_name").is_some() {
+        fill("framework", &mut reading.framework, sources, Some((key, "langgraph".to_owned())));
+    }
+    for name in ["session_id", "thread_id", "conversation_id"] {
+        fill("session_id", &mut reading.session_id, sources, of(name));
+    }
+    fill("user_id", &mut reading.user_id, sources, of("user_id"));
+}
+
+/// One model call: its messages, else what its raw request and reply hold.
+fn llm(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
+    if slots.get(Field::Messages as usize).is_some() {
+        for (prefix, field) in [(key::INPUT_MESSAGES, "input_messages"), (key::OUTPUT_MESSAGES, "output_messages")] {
+            let is_input = field == "input_messages";
+            let role = if is_input { "user" } else { "assistant" };
+            let read =
+                attributes::indexed(&span.attributes, prefix).and_then(|list| messages::read_as(&list, Some(role)));
+            let read = read.map(without_empty).filter(|read| !read.is_empty());
+            let into = if is_input { &mut reading.input_messages } else { &mut reading.output_messages };
+            fill(field, into, &mut reading.sources, read.map(|read| (prefix, read)));
+        }
+    }
+    if reading.input_messages.is_none()
+        && let Some((key, value)) = slots.get(Field::Input as usize)
+    {
+        match messages::read(value).filter(|read| messages::question(read).is_some()) {
+            Some(read) => fill("input_messages", &mut reading.input_messages, &mut reading.sources, Some((key, read))),
+            None => {
+                fill("input", &mut reading.input, &mut reading.sources, words::question(value).map(|text| (key, text)));
+            }
+        }
+    }
+    if reading.output_messages.is_none()
+        && let Some((key, value)) = slots.get(Field::Output as usize)
+    {
+        match messages::read_as(&reply(value), None) {
+            Some(read) => {
+                fill("output_messages", &mut reading.output_messages, &mut reading.sources, Some((key, read)));
+            }
+            None => {
+                let text = words::answer(value).filter(|text| !text.starts_with("assistant: "));
+                fill("output", &mut reading.output, &mut reading.sources, text.map(|text| (key, text)));
+            }
+        }
+    }
+}
+
+/// Messages of which nothing was kept say nothing.
+fn without_empty(mut read: Vec<crate::model::Message>) -> Vec<crate::model::Message> {
+    read.retain(|message| !message.parts.is_empty());
+    read
+}
+
+/// The part of a raw reply that holds messages: a responses API reply lists them under `output`.
+fn reply(value: &Value) -> Value {
+    let opened = salvage::unwrapped(value);
+    match opened.get("output") {
+        Some(items @ Value::Array(_)) => items.clone(),
+        _ => match opened.get("content") {
+            // Gemini: the content has the role.
+            Some(content @ Value::Object(inner)) if inner.contains_key("parts") => content.clone(),
+            _ => opened,
+        },
+    }
+}
+
+/// One execution of a tool. `tool.parameters` is its schema in most libraries, never the arguments.
+fn tool(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
+    use Field as F;
+    let sources = &mut reading.sources;
+    fill("tool_name", &mut reading.tool_name, sources, slots.text(F::ToolName as usize));
+    fill("tool_call_id", &mut reading.tool_call_id, sources, slots.text(F::ToolId as usize));
+    if let Some((key, value)) = slots.get(F::Input as usize) {
+        fill("tool_arguments", &mut reading.tool_arguments, sources, Some((key, calls::arguments(value))));
+    }
+    let asked = slots.get(F::ToolArguments as usize).map(|(key, value)| (key, calls::arguments(value)));
+    fill("tool_arguments", &mut reading.tool_arguments, sources, asked);
+    if let Some((key, value)) = slots.get(F::Output as usize) {
+        let answered = calls::answered(value);
+        fill("tool_result", &mut reading.tool_result, sources, Some((key, answered.result)));
+        fill("tool_call_id", &mut reading.tool_call_id, sources, answered.call_id.map(|id| (key, id)));
+        fill("error", &mut reading.error, sources, answered.error.map(|error| (key, error)));
+    }
+    let name = span.name.strip_prefix("tool.").unwrap_or(&span.name);
+    let name = name.strip_suffix(".run").or_else(|| name.strip_suffix(".__call__")).unwrap_or(name);
+    fill("tool_name", &mut reading.tool_name, sources, Some((keys::SPAN_NAME, name.to_owned())));
+}
+
+/// An agent or a step: what it was asked and what it answered.
+fn step(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
+    use Field as F;
+    let sources = &mut reading.sources;
+    if let Some((key, value)) = slots.get(F::Input as usize) {
+        // Unrecognised JSON is kept as it stands; what reads it prefers words from the model calls below.
+        let text = words::question(value).or_else(|| raw(value));
+        fill("input", &mut reading.input, sources, text.map(|text| (key, text)));
+    }
+    if let Some((key, value)) = slots.get(F::CrewTasks as usize) {
+        fill("input", &mut reading.input, sources, tasks(value).map(|text| (key, text)));
+    }
+    if let Some((key, value)) = slots.get(F::Output as usize) {
+        let text = words::answer(value).or_else(|| raw(value));
+        fill("output", &mut reading.output, sources, text.map(|text| (key, text)));
+    }
+    if slots.get(F::Messages as usize).is_some()
+        && reading.input.as_deref().is_none_or(|input| input.starts_with(['{', '[']))
+    {
+        let read = attributes::indexed(&span.attributes, key::INPUT_MESSAGES).and_then(|list| messages::read(&list));
+        let text = read.and_then(|read| messages::question(&read));
+        if let Some(text) = text {
+            reading.input = Some(text);
+            reading.sources.insert("input".to_owned(), key::INPUT_MESSAGES.to_owned());
+        }
+    }
+}
+
+/// Data in which no words stand out, unless it is a printed object or only asks for tools.
+fn raw(value: &Value) -> Option<String> {
+    let text = attributes::text(value)?;
+    if salvage::is_repr(&text) || messages::read(value).is_some() {
+        return None;
+    }
+    let data = salvage::json(&text)?;
+    let calls = data.as_array().is_some_and(|items| items.iter().all(is_call));
+    (!calls && !matches!(&data, Value::Object(map) if map.is_empty())).then_some(text)
+}
+
+fn is_call(item: &Value) -> bool {
+    let has = |name: &str| item.get(name).is_some();
+    (has("name") || has("toolName")) && (has("arguments") || has("args") || has("input"))
+}
+
+/// What the tasks of a crew ask for.
+fn tasks(value: &Value) -> Option<String> {
+    let tasks = salvage::unwrapped(value);
+    let asked: Vec<&str> = tasks.as_array()?.iter().filter_map(|task| description(task.as_object()?)).collect();
+    (!asked.is_empty()).then(|| asked.join("\n"))
+}
+
+fn description(task: &Map<String, Value>) -> Option<&str> {
+    task.get("description").and_then(Value::as_str).filter(|text| !salvage::is_missing(text))
+}

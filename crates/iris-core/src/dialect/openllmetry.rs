@@ -1,0 +1,126 @@
+//! OpenLLMetry (`traceloop.*`): workflows, agents, tasks and tools around model calls in the GenAI conventions, whose
+//! older indexed form [`super::gen_ai`] reads too.
+//! Source: <https://github.com/traceloop/openllmetry/blob/main/packages/opentelemetry-semantic-conventions-ai>.
+
+use super::attributes::Slots;
+use super::keys::openllmetry as key;
+use super::{Dialect, calls, fill, words};
+use crate::model::{RawSpan, Reading, Role};
+
+/// See the module.
+pub struct OpenLlmetry;
+
+impl Dialect for OpenLlmetry {
+    fn name(&self) -> &'static str {
+        "openllmetry"
+    }
+
+    fn speaks(&self, span: &RawSpan) -> bool {
+        span.attributes.keys().any(|name| name.starts_with("traceloop.") || name == key::REQUEST_TYPE)
+    }
+
+    fn read(&self, span: &RawSpan) -> Reading {
+        use Field as F;
+        let slots: Slots<'_, FIELDS> = Slots::collect(&span.attributes, place);
+        let mut reading = Reading::default();
+        let sources = &mut reading.sources;
+        let role = slots.text(F::Kind as usize).and_then(|(key, kind)| Some((key, step_role(&kind)?)));
+        let role =
+            role.or_else(|| slots.text(F::RequestType as usize).and_then(|(key, kind)| Some((key, call_role(&kind)?))));
+        // A workflow that the conventions call the run of an agent is that run.
+        let is_agent = span.attributes.get("gen_ai.operation.name").is_some_and(|name| name == "invoke_agent");
+        let role = role.map(|(key, role)| (key, if is_agent && role == Role::Chain { Role::Agent } else { role }));
+        fill("role", &mut reading.role, sources, role);
+        fill("session_id", &mut reading.session_id, sources, slots.text(F::Session as usize));
+        fill("user_id", &mut reading.user_id, sources, slots.text(F::User as usize));
+        match reading.role {
+            Some(Role::Tool) => tool(&slots, &mut reading),
+            Some(Role::Agent | Role::Chain) => step(&slots, &mut reading, is_agent),
+            _ => {}
+        }
+        reading
+    }
+}
+
+/// The fields that one pass over the attributes fills.
+#[derive(Clone, Copy)]
+enum Field {
+    Kind,
+    Name,
+    Input,
+    Output,
+    RequestType,
+    Session,
+    User,
+    AgentProperty,
+}
+
+const FIELDS: usize = Field::AgentProperty as usize + 1;
+
+fn place(name: &str) -> Option<(usize, u8)> {
+    use Field as F;
+    let (field, rank) = match name {
+        key::KIND => (F::Kind, 0),
+        key::ENTITY_NAME => (F::Name, 0),
+        key::ENTITY_INPUT => (F::Input, 0),
+        key::ENTITY_OUTPUT => (F::Output, 0),
+        key::REQUEST_TYPE => (F::RequestType, 0),
+        _ => match name.strip_prefix(key::PROPERTIES)? {
+            "session_id" => (F::Session, 0),
+            "sessionId" => (F::Session, 1),
+            "conversation_id" => (F::Session, 2),
+            "thread_id" => (F::Session, 3),
+            "chat_id" => (F::Session, 4),
+            "user_id" => (F::User, 0),
+            "userId" => (F::User, 1),
+            "lc_agent_name" => (F::AgentProperty, 0),
+            _ => return None,
+        },
+    };
+    Some((field as usize, rank))
+}
+
+fn step_role(kind: &str) -> Option<Role> {
+    match kind {
+        "agent" => Some(Role::Agent),
+        "workflow" | "task" => Some(Role::Chain),
+        "tool" => Some(Role::Tool),
+        _ => None,
+    }
+}
+
+fn call_role(kind: &str) -> Option<Role> {
+    match kind {
+        "chat" | "completion" => Some(Role::Llm),
+        "embedding" => Some(Role::Embedding),
+        "rerank" => Some(Role::Reranker),
+        _ => None,
+    }
+}
+
+fn tool(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
+    use Field as F;
+    let sources = &mut reading.sources;
+    fill("tool_name", &mut reading.tool_name, sources, slots.text(F::Name as usize));
+    let arguments = slots.get(F::Input as usize).map(|(key, value)| (key, calls::arguments(value)));
+    fill("tool_arguments", &mut reading.tool_arguments, sources, arguments);
+    if let Some((key, value)) = slots.get(F::Output as usize) {
+        let answered = calls::answered(value);
+        fill("tool_result", &mut reading.tool_result, sources, Some((key, answered.result)));
+        fill("tool_call_id", &mut reading.tool_call_id, sources, answered.call_id.map(|id| (key, id)));
+        fill("error", &mut reading.error, sources, answered.error.map(|error| (key, error)));
+    }
+}
+
+fn step(slots: &Slots<'_, FIELDS>, reading: &mut Reading, is_agent: bool) {
+    use Field as F;
+    let sources = &mut reading.sources;
+    if reading.role == Some(Role::Agent) && !is_agent {
+        fill("agent_name", &mut reading.agent_name, sources, slots.text(F::Name as usize));
+    }
+    fill("agent_name", &mut reading.agent_name, sources, slots.text(F::AgentProperty as usize));
+    let asked = slots.get(F::Input as usize).and_then(|(key, value)| Some((key, words::question(value)?)));
+    fill("input", &mut reading.input, sources, asked);
+    let answered = slots.get(F::Output as usize).and_then(|(key, value)| Some((key, words::answer(value)?)));
+    fill("output", &mut reading.output, sources, answered);
+}

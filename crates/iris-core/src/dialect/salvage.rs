@@ -1,0 +1,252 @@
+//! Reads what libraries put into text: JSON, JSON in JSON, JSON cut by a length limit, Python literals. Whatever
+//! cannot be read stays the text it was.
+
+use serde_json::{Map, Value};
+
+/// How deep Python literals may nest.
+const DEPTH_MAX: usize = 32;
+/// The longest cut JSON that is worth mending, in bytes.
+const MEND_BYTES_MAX: usize = 4 << 20;
+
+/// Whether the text is nothing, or a placeholder that an instrumentation wrote in place of content.
+pub fn is_missing(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty()
+        || matches!(text, "__REDACTED__" | "<elided>" | "[REDACTED]" | "<redacted>" | "REDACTED")
+        || (text.starts_with("[Scrubbed due to ") && text.ends_with(']') && !text.contains('\n'))
+}
+
+/// The JSON value that a text holds, when it holds an object, a list or a quoted text. What a length limit cut off is
+/// closed where it broke off.
+pub fn json(text: &str) -> Option<Value> {
+    let trimmed = text.trim_start();
+    if !trimmed.starts_with(['{', '[', '"']) {
+        return None;
+    }
+    match serde_json::from_str(trimmed) {
+        Ok(value) => Some(value),
+        Err(error) if error.is_eof() && !trimmed.starts_with('"') => mend(trimmed),
+        Err(_) => None,
+    }
+}
+
+/// The value itself, or what its text holds: JSON, JSON in JSON, or a Python literal. Looks two levels deep.
+pub fn unwrap(value: &Value) -> Option<Value> {
+    let inner = json(value.as_str()?).or_else(|| python(value.as_str()?))?;
+    match &inner {
+        Value::String(text) => json(text).or(Some(inner)),
+        _ => Some(inner),
+    }
+}
+
+/// Like [`unwrap`], but gives back the value where there is nothing to unwrap.
+pub fn unwrapped(value: &Value) -> Value {
+    unwrap(value).unwrap_or_else(|| value.clone())
+}
+
+/// Closes JSON that was cut: drops the last incomplete member and closes what is open.
+fn mend(text: &str) -> Option<Value> {
+    if text.len() > MEND_BYTES_MAX {
+        return None;
+    }
+    let cut = Cut::scan(text)?;
+    let close = |body: &str, open: &[u8]| {
+        let mut mended = String::with_capacity(body.len() + open.len() + 1);
+        mended.push_str(body);
+        mended.extend(open.iter().rev().map(|byte| char::from(*byte)));
+        serde_json::from_str::<Value>(&mended).ok()
+    };
+    if cut.in_string {
+        // The text that broke off is worth keeping: close it, unless it was a key.
+        let body = text.trim_end_matches('\\');
+        let mut open = cut.open.clone();
+        open.push(b'"');
+        if let Some(value) = close(body, &open) {
+            return Some(value);
+        }
+    }
+    let (end, depth) = cut.last_complete?;
+    close(text.get(..end)?, cut.open_at_last.get(..depth)?)
+}
+
+/// Where cut JSON stands at its end.
+struct Cut {
+    /// The closing brackets still owed, outermost first.
+    open: Vec<u8>,
+    in_string: bool,
+    /// The end of the last complete member and how many brackets were open there.
+    last_complete: Option<(usize, usize)>,
+    open_at_last: Vec<u8>,
+}
+
+impl Cut {
+    fn scan(text: &str) -> Option<Self> {
+        let mut cut = Self { open: Vec::new(), in_string: false, last_complete: None, open_at_last: Vec::new() };
+        let mut escaped = false;
+        for (at, byte) in text.bytes().enumerate() {
+            if cut.in_string {
+                match byte {
+                    _ if escaped => escaped = false,
+                    b'\\' => escaped = true,
+                    b'"' => cut.in_string = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' => cut.in_string = true,
+                b'{' | b'[' => {
+                    cut.open.push(if byte == b'{' { b'}' } else { b']' });
+                    cut.complete(at + 1);
+                }
+                b'}' | b']' => {
+                    if cut.open.pop() != Some(byte) {
+                        return None;
+                    }
+                    cut.complete(at + 1);
+                }
+                b',' => cut.complete(at),
+                _ => {}
+            }
+        }
+        Some(cut)
+    }
+
+    fn complete(&mut self, end: usize) {
+        self.last_complete = Some((end, self.open.len()));
+        self.open_at_last.clone_from(&self.open);
+    }
+}
+
+/// The value of a Python literal that is a dict, list or tuple: `{'city': 'Porto Vell', 'days': None}`.
+pub fn python(text: &str) -> Option<Value> {
+    let text = text.trim();
+    if !text.starts_with(['{', '[', '(']) {
+        return None;
+    }
+    let mut reader = Literal { rest: text };
+    let value = reader.value(0)?;
+    reader.rest.trim_start().is_empty().then_some(value)
+}
+
+struct Literal<'a> {
+    rest: &'a str,
+}
+
+impl Literal<'_> {
+    fn value(&mut self, depth: usize) -> Option<Value> {
+        self.rest = self.rest.trim_start();
+        match self.rest.chars().next()? {
+            _ if depth > DEPTH_MAX => None,
+            '{' => self.dict(depth),
+            '[' => self.items(']', depth),
+            '(' => self.items(')', depth),
+            '\'' | '"' => self.text().map(Value::String),
+            _ => self.word(),
+        }
+    }
+
+    fn take(&mut self, expected: char) -> bool {
+        self.rest = self.rest.trim_start();
+        match self.rest.strip_prefix(expected) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn dict(&mut self, depth: usize) -> Option<Value> {
+        let mut map = Map::new();
+        self.take('{');
+        while !self.take('}') {
+            let key = match self.value(depth + 1)? {
+                Value::String(key) => key,
+                Value::Number(key) => key.to_string(),
+                _ => return None,
+            };
+            if !self.take(':') {
+                return None;
+            }
+            map.insert(key, self.value(depth + 1)?);
+            if !self.take(',') {
+                return self.take('}').then_some(Value::Object(map));
+            }
+        }
+        Some(Value::Object(map))
+    }
+
+    fn items(&mut self, close: char, depth: usize) -> Option<Value> {
+        let mut items = Vec::new();
+        self.rest = self.rest.get(1..)?;
+        while !self.take(close) {
+            items.push(self.value(depth + 1)?);
+            if !self.take(',') {
+                return self.take(close).then_some(Value::Array(items));
+            }
+        }
+        Some(Value::Array(items))
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let mut chars = self.rest.char_indices();
+        let (_, quote) = chars.next()?;
+        let mut text = String::new();
+        while let Some((at, char)) = chars.next() {
+            match char {
+                '\\' => match chars.next()?.1 {
+                    'n' => text.push('\n'),
+                    't' => text.push('\t'),
+                    'r' => text.push('\r'),
+                    escaped @ ('\\' | '\'' | '"') => text.push(escaped),
+                    other => text.extend(['\\', other]),
+                },
+                _ if char == quote => {
+                    self.rest = self.rest.get(at + 1..)?;
+                    return Some(text);
+                }
+                _ => text.push(char),
+            }
+        }
+        None
+    }
+
+    fn word(&mut self) -> Option<Value> {
+        let end = self.rest.find([',', '}', ']', ')', ':']).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at_checked(end)?;
+        self.rest = rest;
+        match word.trim() {
+            "None" => Some(Value::Null),
+            "True" => Some(Value::Bool(true)),
+            "False" => Some(Value::Bool(false)),
+            number => serde_json::from_str::<serde_json::Number>(number).ok().map(Value::Number),
+        }
+    }
+}
+
+/// Whether a text is how Python prints an object, such as `AgentInput(input=[...])` or `<Context object at 0x7f>`.
+pub fn is_repr(text: &str) -> bool {
+    let text = text.trim();
+    if text.starts_with('<') {
+        return text.contains(" object at 0x") && text.ends_with('>');
+    }
+    let name = text.find(['(', ' ', '\n']).unwrap_or(0);
+    let Some((name, rest)) = text.split_at_checked(name) else { return false };
+    let Some(body) = rest.strip_prefix('(') else { return false };
+    let Some((field, _)) = body.split_once('=') else { return false };
+    name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
+        && !field.is_empty()
+        && field.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The text of `field='...'` in the way Python prints an object.
+pub fn repr_field<'a>(text: &'a str, field: &str) -> Option<&'a str> {
+    let start = text.match_indices(field).find_map(|(at, _)| {
+        let rest = text.get(at + field.len()..)?;
+        rest.strip_prefix("='")
+    })?;
+    let (value, _) = start.split_once('\'')?;
+    (!value.is_empty()).then_some(value)
+}
