@@ -15,6 +15,7 @@ mod open;
 mod position;
 mod remembered;
 mod stand;
+mod understand;
 mod weight;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -25,6 +26,7 @@ use std::time::Duration;
 pub use config::{Config, Settings};
 pub use position::Settled;
 pub use stand::stand;
+pub use understand::understand;
 pub use weight::row_bytes;
 
 use crate::model::{Evaluation, Lane, Position, Row, RowKey, Tenant, Timestamp};

@@ -1,0 +1,221 @@
+//! Which stretches of a trace are runs of an agent, and what each was asked and answered.
+
+use super::tree::{Node, Tree};
+use super::{span_ms, tools, usage};
+use crate::dialect;
+use crate::model::{Message, Reading, Role, Run, Timestamp};
+
+/// One run: the span that is the run, when there is one, and everything in it.
+pub struct Stretch {
+    /// The agent's or workflow's span; absent when a program calls models without one.
+    pub top: Option<usize>,
+    /// Its spans, itself included, in the order of start.
+    pub places: Vec<usize>,
+}
+
+/// All AI spans of a trace.
+pub struct Stretches {
+    /// The top-most runs in the order of start.
+    pub runs: Vec<Stretch>,
+    /// Model calls and tools beside the runs.
+    pub beside: Vec<usize>,
+}
+
+impl Stretches {
+    /// Every place of every run, and those beside them.
+    pub fn whole(&self) -> Vec<usize> {
+        let mut whole: Vec<usize> = self.runs.iter().flat_map(|run| &run.places).chain(&self.beside).copied().collect();
+        whole.sort_unstable();
+        whole.dedup();
+        whole
+    }
+}
+
+impl Stretch {
+    /// The span that stands for the run.
+    pub fn head<'t, 'a>(&self, tree: &'t Tree<'a>) -> Option<&'t Node<'a>> {
+        tree.get(self.top.or_else(|| self.places.first().copied())?)
+    }
+
+    /// When it began.
+    pub fn start(&self, tree: &Tree<'_>) -> Timestamp {
+        self.head(tree).map(|node| node.span.start).unwrap_or_default()
+    }
+
+    /// When it ended; zero when it has not.
+    pub fn end(&self, tree: &Tree<'_>) -> Timestamp {
+        let end = match self.top.and_then(|top| tree.get(top)) {
+            Some(node) => Some(node.span.end),
+            None => tree.of(&self.places).map(|node| node.span.end).max(),
+        };
+        end.unwrap_or_default()
+    }
+}
+
+/// Finds the runs: top-most agents and workflows that hold an agent, a model call or a tool. Without any, all model
+/// calls and tools together are one run.
+pub fn stretches(tree: &Tree<'_>) -> Stretches {
+    let mut tops = Vec::new();
+    let mut beside = Vec::new();
+    let mut open = tree.roots.clone();
+    while let Some(at) = open.pop() {
+        match tree.role(at) {
+            Some(Role::Agent | Role::Chain) => tops.push(at),
+            Some(Role::Llm | Role::Tool) => beside.extend(tree.below(at)),
+            _ => open.extend(tree.get(at).map(|node| node.children.as_slice()).unwrap_or_default()),
+        }
+    }
+    tops.sort_unstable();
+    beside.sort_unstable();
+    let mut runs: Vec<Stretch> =
+        tops.into_iter().map(|top| Stretch { top: Some(top), places: tree.below(top) }).collect();
+    runs.retain(|run| {
+        tree.of(&run.places).any(|node| matches!(node.reading.role, Some(Role::Agent | Role::Llm | Role::Tool)))
+    });
+    if runs.is_empty() && !beside.is_empty() {
+        runs.push(Stretch { top: None, places: std::mem::take(&mut beside) });
+    }
+    Stretches { runs, beside }
+}
+
+/// Everything about one run.
+pub fn describe(tree: &Tree<'_>, stretch: &Stretch) -> Run {
+    let used = usage::total(tree, &stretch.places);
+    let output = output(tree, stretch);
+    let head = stretch.head(tree);
+    let tool_calls = tools::trajectory(tree, &stretch.places).unwrap_or_default();
+    let error = head.and_then(|node| node.reading.error.clone()).filter(|error| {
+        // Some libraries let a tool's failure colour everything above it although the run went on and answered.
+        output.is_none() || !tool_calls.iter().any(|call| call.error.as_ref() == Some(error))
+    });
+    Run {
+        span_id: stretch.top.and_then(|top| tree.get(top)).map(|node| node.span.span_id),
+        agent_name: agent_name(tree, stretch),
+        input: input(tree, stretch),
+        output,
+        tool_calls,
+        token_usage: used.tokens,
+        cost_usd: used.cost_usd,
+        latency_ms: span_ms(stretch.start(tree), stretch.end(tree)),
+        error,
+    }
+}
+
+/// Who ran: the run's own name, else the first agent's in it, else a span's name, else whoever a call names.
+pub fn agent_name(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
+    let stated = |reading: &Reading| {
+        reading.agent_name.clone().filter(|_| reading.sources.get("agent_name").is_none_or(|key| key != "name"))
+    };
+    let agents = || tree.of(&stretch.places).filter(|node| node.reading.role == Some(Role::Agent));
+    let own = stretch.top.and_then(|top| tree.get(top)).and_then(|node| stated(&node.reading));
+    own.or_else(|| agents().find_map(|node| stated(&node.reading)))
+        .or_else(|| agents().find_map(|node| node.reading.agent_name.clone()))
+        .or_else(|| tree.first_of(&stretch.places, stated))
+}
+
+/// What the run was asked: its own words, else the first agent's in it, else what the first model call was asked, else
+/// a step's words, else data as it stands.
+fn input(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
+    let own = |node: &Node<'_>| {
+        let reading = &node.reading;
+        words(reading.input.as_ref()).or_else(|| dialect::question(reading.input_messages.as_deref()?))
+    };
+    let of = |role: Role| tree.of(&stretch.places).filter(move |node| node.reading.role == Some(role));
+    let top = stretch.top.and_then(|top| tree.get(top));
+    top.and_then(own)
+        .or_else(|| of(Role::Agent).find_map(own))
+        .or_else(|| {
+            of(Role::Llm).find_map(|node| {
+                let asked = node.reading.input_messages.as_deref().and_then(dialect::question);
+                asked.or_else(|| words(node.reading.input.as_ref()))
+            })
+        })
+        .or_else(|| of(Role::Chain).find_map(own))
+        .or_else(|| top.and_then(|node| node.reading.input.clone()))
+}
+
+/// What the run answered: its own words, else the last agent's in it, else the last model call's, else a step's words,
+/// else data as it stands. The text of a failure is no answer.
+fn output(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
+    let own = |node: &Node<'_>| {
+        let reading = &node.reading;
+        words(reading.output.as_ref()).or_else(|| {
+            // A failed run that only asked for tools has not answered.
+            let said = reading
+                .output_messages
+                .as_deref()
+                .filter(|said| reading.error.is_none() || !dialect::is_pending(said))?;
+            dialect::answer(said)
+        })
+    };
+    let latest = |role: Role| {
+        let mut nodes: Vec<&Node<'_>> =
+            tree.of(&stretch.places).filter(|node| node.reading.role == Some(role)).collect();
+        nodes.sort_by_key(|node| std::cmp::Reverse((node.span.end, node.span.start)));
+        nodes
+    };
+    let top = stretch.top.and_then(|top| tree.get(top));
+    let failed = top.is_some_and(|node| node.reading.error.is_some());
+    let answer = top
+        .and_then(own)
+        .or_else(|| latest(Role::Agent).into_iter().find_map(own))
+        .or_else(|| last_call(&calls(tree, &stretch.places), failed))
+        .or_else(|| {
+            latest(Role::Chain).into_iter().find_map(|node| words(node.reading.output.as_ref()).filter(|_| !failed))
+        })
+        .or_else(|| top.and_then(|node| node.reading.output.clone()));
+    answer.filter(|answer| !is_failure(tree, stretch, answer))
+}
+
+/// The model calls among some places, once each, in the order of start.
+pub fn calls<'t, 'a>(tree: &'t Tree<'a>, places: &[usize]) -> Vec<&'t Node<'a>> {
+    let is_call = |at: &usize| tree.role(*at) == Some(Role::Llm);
+    let says = |at: usize| {
+        tree.get(at).is_some_and(|node| node.reading.output_messages.is_some() || node.reading.input_messages.is_some())
+    };
+    let outer_says = |at: usize| usage::call_above(tree, at).is_some_and(says);
+    let mut answers = std::collections::BTreeSet::new();
+    places
+        .iter()
+        .copied()
+        .filter(is_call)
+        .filter(|at| !outer_says(*at))
+        .filter(|at| {
+            says(*at) || tree.get(*at).is_some_and(|node| node.reading.output.is_some() || node.reading.error.is_some())
+        })
+        .filter_map(|at| tree.get(at))
+        .filter(|node| node.reading.response_id.as_deref().is_none_or(|id| answers.insert(id)))
+        .collect()
+}
+
+/// The answer of the last model call. Earlier words were not the last; a call for tools is no answer.
+fn last_call(calls: &[&Node<'_>], failed: bool) -> Option<String> {
+    let said = |node: &&&Node<'_>| {
+        node.reading.output_messages.is_some() || node.reading.output.is_some() || node.reading.error.is_some()
+    };
+    let last = calls.iter().max_by_key(|node| (said(node), node.span.start, node.span.span_id))?;
+    let messages: Option<&[Message]> = last.reading.output_messages.as_deref();
+    let pending = messages.is_some_and(dialect::is_pending);
+    let answer = messages.and_then(dialect::answer).or_else(|| last.reading.output.clone());
+    answer.filter(|text| !(dialect::is_repr(text) || failed && pending))
+}
+
+/// Words that were recorded as such: no data, no printed object.
+fn words(text: Option<&String>) -> Option<String> {
+    text.filter(|text| !is_data(text) && !dialect::is_repr(text)).cloned()
+}
+
+fn is_data(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// Whether an answer is only the text of the error with which every model call ended.
+fn is_failure(tree: &Tree<'_>, stretch: &Stretch, answer: &str) -> bool {
+    let mut calls = tree.of(&stretch.places).filter(|node| node.reading.role == Some(Role::Llm)).peekable();
+    let all_failed = calls.peek().is_some()
+        && calls.all(|node| node.reading.error.is_some() && node.reading.output_messages.is_none());
+    let own = tree.of(&stretch.places).filter_map(|node| node.reading.error.as_deref());
+    let mut errors = own.filter(|error| !error.is_empty());
+    all_failed && errors.any(|error| error.contains(answer) || answer.contains(error))
+}

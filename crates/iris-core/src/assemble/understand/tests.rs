@@ -1,0 +1,308 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::dialect;
+use crate::model::{Lane, Observation, Position, RawSpan, Scope, SpanId, SpanKind, StatusCode, Tenant};
+
+/// A trace under construction: spans a millisecond apart, in the order they are added.
+#[derive(Default)]
+struct Sketch {
+    rows: Vec<Row>,
+}
+
+impl Sketch {
+    #[expect(clippy::needless_pass_by_value, reason = "attributes are written in place")]
+    fn span(mut self, id: u8, parent: u8, name: &str, attributes: Value) -> Self {
+        let start = u64::try_from(self.rows.len()).unwrap() * 1_000_000 + 1_000_000_000;
+        let span = RawSpan {
+            trace_id: key().trace_id,
+            span_id: span_id(id),
+            parent_span_id: (parent > 0).then(|| span_id(parent)),
+            flags: 0,
+            trace_state: String::new(),
+            name: name.to_owned(),
+            kind: SpanKind::Internal,
+            start: Timestamp::from_unix_nanos(start),
+            end: Timestamp::from_unix_nanos(start + 500_000),
+            status: StatusCode::Unset,
+            status_message: String::new(),
+            attributes: attributes.as_object().unwrap().clone(),
+            events: Vec::new(),
+            links: Vec::new(),
+            dropped: 0,
+            resource: Arc::new(Resource { attributes: json!({"service.name": "harbor"}).as_object().unwrap().clone() }),
+            scope: Arc::new(Scope::default()),
+        };
+        self.rows.push(row(self.rows.len(), span));
+        self
+    }
+
+    /// Changes the span added last.
+    fn with(mut self, change: impl Fn(&mut RawSpan)) -> Self {
+        let last = self.rows.pop().unwrap();
+        let Observation::Span(mut span) = last.observation else { panic!("a log") };
+        change(&mut span);
+        self.rows.push(row(self.rows.len(), span));
+        self
+    }
+
+    fn failed(self, message: &str) -> Self {
+        self.with(|span| {
+            span.status = StatusCode::Error;
+            span.status_message = message.to_owned();
+        })
+    }
+
+    fn trace(&self) -> Option<Trace> {
+        let rows: Vec<Arc<Row>> = self.rows.iter().cloned().map(Arc::new).collect();
+        let trace = understand(&key(), 1, &rows);
+        let reversed: Vec<Arc<Row>> = rows.into_iter().rev().collect();
+        assert_eq!(understand(&key(), 1, &reversed), trace, "the order of rows matters");
+        trace
+    }
+}
+
+fn key() -> RowKey {
+    RowKey { tenant: Tenant::local(), trace_id: "0af7651916cd43dd8448eb211c80319c".parse().unwrap() }
+}
+
+fn span_id(id: u8) -> SpanId {
+    SpanId::from_bytes(&[id, 0, 0, 0, 0, 0, 0, 1]).unwrap()
+}
+
+fn row(at: usize, span: RawSpan) -> Row {
+    Row {
+        tenant: Tenant::local(),
+        position: Position { lane: Lane::Traces, seq: u64::try_from(at).unwrap() + 1, ordinal: 0 },
+        received: Timestamp::default(),
+        trace_id: span.trace_id,
+        span_id: span.span_id,
+        content_hash: crate::otlp::content_hash_span(&span),
+        reading: dialect::read_span(&span),
+        observation: Observation::Span(span),
+    }
+}
+
+fn agent(name: &str) -> Value {
+    json!({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name})
+}
+
+fn says(role: &str, text: &str) -> Value {
+    json!([{"role": role, "parts": [{"type": "text", "content": text}]}])
+}
+
+fn chat(question: &str, answer: &str, id: &str) -> Value {
+    json!({
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.response.id": id, "gen_ai.provider.name": "openai",
+        "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 2, "gen_ai.usage.cost": 0.5,
+        "gen_ai.input.messages": says("user", question), "gen_ai.output.messages": says("assistant", answer),
+    })
+}
+
+fn silent_chat(more: &Value) -> Value {
+    let mut attributes = json!({"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"});
+    attributes.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    attributes
+}
+
+fn tool(name: &str, more: &Value) -> Value {
+    let mut attributes = json!({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name});
+    attributes.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    attributes
+}
+
+fn names(trace: &Trace) -> Option<Vec<&str>> {
+    Some(trace.tool_calls.as_ref()?.iter().map(|call| call.tool_name.as_str()).collect())
+}
+
+#[test]
+fn an_agent_takes_question_and_answer_from_its_model_calls() {
+    let trace = Sketch::default()
+        .span(1, 0, "POST /chat", json!({"http.request.method": "POST"}))
+        .span(2, 1, "invoke_agent Guide", agent("Guide"))
+        .span(3, 2, "chat m", chat("Weather?", "It is 18 C.", "r1"))
+        .trace()
+        .unwrap();
+    assert_eq!(
+        (trace.agent_name.as_str(), trace.input.as_deref(), trace.output.as_deref()),
+        ("Guide", Some("Weather?"), Some("It is 18 C."))
+    );
+    assert_eq!((trace.model.as_deref(), trace.provider.as_deref()), (Some("m"), Some("openai")));
+    assert_eq!(
+        (trace.latency_ms, trace.timestamp.as_unix_nanos()),
+        (Some(0.5), 1_001_000_000),
+        "of the agent, not of the request"
+    );
+    assert_eq!((trace.span_count, trace.seen_through, trace.runs.len()), (3, 3, 1));
+    assert_eq!(trace.tool_calls, Some(Vec::new()), "the model's answers are known and ask for nothing");
+}
+
+#[test]
+fn spans_without_agent_model_or_tool_are_no_trace() {
+    let embedding = json!({"gen_ai.operation.name": "embeddings", "gen_ai.request.model": "m"});
+    assert_eq!(Sketch::default().span(1, 0, "embeddings m", embedding).trace(), None);
+    assert_eq!(
+        Sketch::default().span(1, 0, "create_agent a", json!({"gen_ai.operation.name": "create_agent"})).trace(),
+        None
+    );
+    assert_eq!(Sketch::default().span(1, 0, "tools/list", json!({"mcp.method.name": "tools/list"})).trace(), None);
+    assert_eq!(Sketch::default().trace(), None);
+}
+
+#[test]
+fn a_call_recorded_twice_counts_once() {
+    let trace = Sketch::default()
+        .span(1, 0, "invoke_agent Guide", agent("Guide"))
+        .span(2, 1, "chat m", chat("Hi", "Hello.", "r1"))
+        .span(
+            3,
+            2,
+            "messages.create",
+            silent_chat(&json!({"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 2})),
+        )
+        .span(4, 1, "openai.response", chat("Hi", "Hello.", "r1"))
+        .span(5, 1, "chat m", chat("Hi", "Hello again.", "r2"))
+        .trace()
+        .unwrap();
+    let usage = trace.token_usage.unwrap();
+    assert_eq!((usage.prompt_tokens, usage.completion_tokens, usage.total_tokens), (Some(30), Some(6), Some(36)));
+    assert_eq!(trace.output.as_deref(), Some("Hello again."));
+}
+
+#[test]
+fn an_agents_own_count_is_used_only_when_no_call_states_one() {
+    let mut counted = agent("Guide");
+    counted["gen_ai.usage.input_tokens"] = json!(99);
+    let with = Sketch::default().span(1, 0, "invoke_agent Guide", counted.clone()).span(
+        2,
+        1,
+        "chat m",
+        chat("Hi", "Hello.", "r1"),
+    );
+    assert_eq!(with.trace().unwrap().token_usage.unwrap().prompt_tokens, Some(10));
+    let without =
+        Sketch::default().span(1, 0, "invoke_agent Guide", counted).span(2, 1, "chat m", silent_chat(&json!({})));
+    let trace = without.trace().unwrap();
+    assert_eq!(trace.token_usage.unwrap().prompt_tokens, Some(99));
+    assert_eq!((trace.cost_usd, trace.cost_source), (None, None));
+}
+
+#[test]
+fn one_call_seen_by_several_tool_spans_is_one_step() {
+    let trace = Sketch::default()
+        .span(1, 0, "invoke_agent Guide", agent("Guide"))
+        .span(2, 1, "tools/call get_weather", tool("get_weather", &json!({})))
+        .span(3, 2, "tools/call get_weather", tool("get_weather", &json!({"gen_ai.tool.call.result": "18 C"})))
+        .span(4, 1, "execute_tool (merged)", tool("(merged tools)", &json!({})))
+        .span(5, 1, "handoff to Billing", tool("handoff to Billing", &json!({})))
+        .span(6, 1, "execute_tool get_weather", tool("get_weather", &json!({})))
+        .trace()
+        .unwrap();
+    assert_eq!(names(&trace), Some(vec!["get_weather", "get_weather"]));
+    assert_eq!(trace.tool_calls.unwrap()[0].output, Some(json!("18 C")));
+}
+
+#[test]
+fn a_bare_argument_is_completed_from_the_models_request() {
+    let asks = json!({
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+        "gen_ai.output.messages": [{"role": "assistant", "parts": [
+            {"type": "tool_call", "id": "c1", "name": "lookup", "arguments": {"order_id": "A-1"}},
+            {"type": "tool_call", "id": "c2", "name": "lookup", "arguments": {"order_id": "Z-404"}},
+        ]}],
+    });
+    let trace = Sketch::default()
+        .span(1, 0, "chat m", asks)
+        .span(2, 0, "lookup", json!({"openinference.span.kind": "TOOL", "tool.name": "lookup", "input.value": "Z-404"}))
+        .failed("ValueError: gone")
+        .trace()
+        .unwrap();
+    let calls = trace.tool_calls.unwrap();
+    assert_eq!(calls.len(), 1);
+    assert_eq!((calls[0].input.clone(), calls[0].call_id.as_deref()), (Some(json!({"order_id": "Z-404"})), Some("c2")));
+    assert_eq!(calls[0].error.as_deref(), Some("ValueError: gone"));
+}
+
+#[test]
+fn without_tool_spans_the_messages_tell_what_ran() {
+    let call = json!({"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "lookup", "arguments": {"id": 1}}]});
+    let first = json!({"gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+        "gen_ai.input.messages": says("user", "Where?"), "gen_ai.output.messages": [call]});
+    let second = json!({"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.output.messages": says("assistant", "Gone."),
+        "gen_ai.input.messages": [says("user", "Where?")[0], call,
+            {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "ERROR ValueError: no"}]}]});
+    let trace = Sketch::default().span(1, 0, "chat m", first).span(2, 0, "chat m", second).trace().unwrap();
+    let calls = trace.tool_calls.clone().unwrap();
+    assert_eq!(names(&trace), Some(vec!["lookup"]));
+    assert_eq!(calls[0].error.as_deref(), Some("ERROR ValueError: no"));
+    assert_eq!((trace.output.as_deref(), trace.agent_name.as_str()), (Some("Gone."), "harbor"));
+}
+
+#[test]
+fn silence_about_tools_is_not_their_absence() {
+    let unknown =
+        Sketch::default().span(1, 0, "chat m", silent_chat(&json!({"gen_ai.response.finish_reasons": ["tool_calls"]})));
+    assert_eq!(unknown.trace().unwrap().tool_calls, None);
+    let stopped =
+        Sketch::default().span(1, 0, "chat m", silent_chat(&json!({"gen_ai.response.finish_reasons": ["stop"]})));
+    assert_eq!(stopped.trace().unwrap().tool_calls, Some(Vec::new()));
+}
+
+#[test]
+fn an_error_is_never_an_answer() {
+    let failed =
+        json!({"openinference.span.kind": "AGENT", "agent.name": "Guide", "output.value": "Rate limit reached"});
+    let trace = Sketch::default()
+        .span(1, 0, "Guide.run", failed)
+        .failed("Rate limit reached")
+        .span(2, 1, "chat m", silent_chat(&json!({"gen_ai.input.messages": says("user", "Hi")})))
+        .failed("RateLimitError: Rate limit reached")
+        .trace()
+        .unwrap();
+    assert_eq!((trace.output.as_deref(), trace.input.as_deref()), (None, Some("Hi")));
+    assert_eq!((trace.runs[0].error.as_deref(), trace.error_count), (Some("Rate limit reached"), 2));
+}
+
+#[test]
+fn several_agents_below_one_request_are_several_runs() {
+    let trace = Sketch::default()
+        .span(1, 0, "POST /", json!({"http.request.method": "POST"}))
+        .span(2, 1, "invoke_agent One", agent("One"))
+        .span(3, 2, "chat m", chat("First?", "First.", "r1"))
+        .span(4, 1, "invoke_agent Two", agent("Two"))
+        .span(5, 4, "chat m", chat("Second?", "Second.", "r2"))
+        .trace()
+        .unwrap();
+    let runs: Vec<_> = trace.runs.iter().map(|run| (run.agent_name.as_deref(), run.output.as_deref())).collect();
+    assert_eq!(runs, [(Some("One"), Some("First.")), (Some("Two"), Some("Second."))]);
+    assert_eq!((trace.input.as_deref(), trace.output.as_deref()), (Some("First?"), Some("Second.")));
+    assert_eq!(trace.token_usage.unwrap().prompt_tokens, Some(20));
+}
+
+#[test]
+fn an_ended_form_updates_and_another_content_conflicts() {
+    let open =
+        Sketch::default().span(1, 0, "chat m", chat("Hi", "Hel", "r1")).with(|span| span.end = Timestamp::default());
+    let ended = open.span(1, 0, "chat m", chat("Hi", "Hello.", "r1"));
+    let trace = ended.trace().unwrap();
+    assert_eq!((trace.conflicting_spans, trace.output.as_deref(), trace.span_count), (false, Some("Hello."), 1));
+    let forged = ended.span(1, 0, "chat m", chat("Hi", "Something else.", "r1"));
+    let trace = forged.trace().unwrap();
+    assert_eq!((trace.conflicting_spans, trace.output.as_deref()), (true, Some("Hello.")));
+    let outputs: Vec<_> = trace.runs.iter().map(|run| run.output.as_deref()).collect();
+    assert_eq!(outputs, [Some("Hello."), Some("Something else.")], "both are judged");
+}
+
+#[test]
+fn circles_and_strangers_do_no_harm() {
+    let trace = Sketch::default()
+        .span(1, 2, "invoke_agent Guide", agent("Guide"))
+        .span(2, 1, "chat m", chat("Hi", "Hello.", "r1"))
+        .span(3, 3, "execute_tool t", tool("t", &json!({})))
+        .span(4, 99, "execute_tool u", tool("u", &json!({})))
+        .trace()
+        .unwrap();
+    assert_eq!((trace.output.as_deref(), trace.span_count), (Some("Hello."), 4));
+}
