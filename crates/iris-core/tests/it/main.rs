@@ -1,3 +1,4 @@
 //! The tests of the pure half that need files or more than one room.
 
+mod dialects;
 mod otlp;
