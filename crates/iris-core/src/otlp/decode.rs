@@ -37,7 +37,7 @@ pub fn decode_logs(encoding: Encoding, body: &[u8]) -> Result<Vec<RawLog>, Refus
 }
 
 /// The body as protobuf.
-fn protobuf(lane: Lane, encoding: Encoding, body: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
+pub(super) fn protobuf(lane: Lane, encoding: Encoding, body: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     match encoding {
         Encoding::Protobuf => Ok(Cow::Borrowed(body)),
         Encoding::Json => json_to_protobuf(lane, body).map(Cow::Owned),
@@ -74,7 +74,7 @@ fn groups<T>(body: &[u8], item: Item<T>) -> Result<Vec<T>, Stop> {
 }
 
 /// Calls `with` for every message in field `wanted`.
-fn each<'a>(
+pub(super) fn each<'a>(
     mut fields: Reader<'a>,
     wanted: u32,
     with: &mut dyn FnMut(Reader<'a>) -> Result<(), Stop>,

@@ -13,6 +13,7 @@
 //! encodings are read by them. Data enters as a body without content encoding and leaves as model types.
 
 mod decode;
+mod events;
 mod hash;
 mod json;
 mod schema;
@@ -24,6 +25,7 @@ mod wire;
 use crate::model::Lane;
 
 pub use decode::{decode_logs, decode_spans};
+pub use events::has_log_event;
 pub use hash::{content_hash_log, content_hash_span};
 
 /// How a body is written.

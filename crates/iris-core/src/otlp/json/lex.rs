@@ -105,25 +105,32 @@ impl<'a> Lexer<'a> {
         let start = self.at + 1;
         let mut at = start;
         let mut is_escaped = false;
-        let bytes = self.text.as_bytes();
         loop {
-            match bytes.get(at) {
-                Some(b'"') => break,
-                Some(b'\\') => {
-                    is_escaped = true;
-                    at = self.escape(at)?;
-                }
-                Some(0x20..) => at += 1,
-                Some(_) => {
-                    self.at = at;
-                    return Err(self.stop("a string holds a control character"));
-                }
-                None => return Err(self.stop("a string does not end")),
+            let rest = self.text.as_bytes().get(at..).unwrap_or_default();
+            let Some(plain) = memchr::memchr2(b'"', b'\\', rest) else {
+                return Err(self.stop("a string does not end"));
+            };
+            self.no_control(at, rest.get(..plain).unwrap_or_default())?;
+            at += plain;
+            if rest.get(plain) == Some(&b'"') {
+                break;
             }
+            is_escaped = true;
+            at = self.escape(at)?;
         }
         self.at = at + 1;
         let raw = self.text.get(start..at).unwrap_or_default();
         Ok(Quoted { raw, is_escaped })
+    }
+
+    /// None of these bytes, which begin at `at`, may be a control character.
+    fn no_control(&mut self, at: usize, bytes: &[u8]) -> Result<(), Stop> {
+        // Without an early end the compiler looks at many bytes at once.
+        if !bytes.iter().fold(false, |found, byte| found | (*byte < 0x20)) {
+            return Ok(());
+        }
+        self.at = at + bytes.iter().position(|byte| *byte < 0x20).unwrap_or_default();
+        Err(self.stop("a string holds a control character"))
     }
 
     /// The place behind the escape that begins at `at`.

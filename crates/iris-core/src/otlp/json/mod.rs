@@ -10,8 +10,10 @@
 mod lex;
 mod number;
 mod scalar;
+mod writer;
 
 use self::lex::Lexer;
+use self::writer::Writer;
 use super::schema::{Field, Kind, Message, request};
 use super::tally::Tally;
 use super::wire::LEN;
@@ -37,20 +39,20 @@ const EMPTY_LEN_MAX: usize = 8;
 
 /// Writes a JSON request as protobuf.
 pub(super) fn to_protobuf(lane: Lane, body: &[u8]) -> Result<Vec<u8>, Stop> {
-    let mut json = Json::new(body, Tally::strict(), Some(Vec::with_capacity(body.len() / 2)))?;
+    let mut json = Json::new(body, Tally::strict(), Some(Writer::default()))?;
     json.request(lane)?;
-    Ok(json.out.unwrap_or_default())
+    Ok(json.out.map(Writer::into_bytes).unwrap_or_default())
 }
 
 struct Json<'a> {
     lexer: Lexer<'a>,
     tally: Tally,
     /// Where protobuf is written; a walk writes none.
-    out: Option<Vec<u8>>,
+    out: Option<Writer>,
 }
 
 impl<'a> Json<'a> {
-    fn new(body: &'a [u8], tally: Tally, out: Option<Vec<u8>>) -> Result<Self, Stop> {
+    fn new(body: &'a [u8], tally: Tally, out: Option<Writer>) -> Result<Self, Stop> {
         let text = std::str::from_utf8(body)
             .map_err(|error| Stop::Malformed { offset: error.valid_up_to(), why: "the request is not UTF-8" })?;
         Ok(Self { lexer: Lexer::new(text), tally, out })
@@ -171,7 +173,7 @@ impl<'a> Json<'a> {
     /// An array of numbers, written as one run of bytes.
     fn packed(&mut self, field: &'static Field) -> Result<(), Stop> {
         self.key(field, LEN);
-        let start = self.begin();
+        let begun = self.begin();
         let mut first = true;
         while self.lexer.element(first)?.is_some() {
             first = false;
@@ -181,7 +183,7 @@ impl<'a> Json<'a> {
                 self.scalar(field)?;
             }
         }
-        self.finish(start);
+        self.finish(begun);
         Ok(())
     }
 
@@ -196,9 +198,9 @@ impl<'a> Json<'a> {
         }
         let depth = if message.is_value { self.tally.deeper(depth)? } else { depth };
         self.key(field, LEN);
-        let start = self.begin();
+        let begun = self.begin();
         self.members(message, depth)?;
-        self.finish(start);
+        self.finish(begun);
         Ok(())
     }
 }

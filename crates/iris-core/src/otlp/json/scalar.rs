@@ -6,9 +6,9 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::super::Stop;
 use super::super::schema::{Field, Id, Kind};
-use super::super::wire::put_varint;
 use super::Json;
 use super::number;
+use super::writer::{Begun, Writer};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -76,22 +76,24 @@ impl Json<'_> {
             self.run(&[]);
             return Ok(());
         }
-        let digits: Option<Vec<u8>> =
-            text.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
-        let Some(digits) = digits else {
+        if !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return self.tally.fault(offset, format_args!("{} is not hex", field.name));
-        };
+        }
         let wanted = rule.len * 2;
-        if digits.len() != wanted {
-            let (name, was) = (field.name, digits.len());
+        if text.len() != wanted {
+            let (name, was) = (field.name, text.len());
             return self.tally.fault(offset, format_args!("{name} must be {wanted} hex digits, was {was}"));
         }
-        if rule.is_required && digits.iter().all(|digit| *digit == 0) {
+        if rule.is_required && text.bytes().all(|digit| digit == b'0') {
             return self.tally.fault(offset, format_args!("{} must not be all zero", field.name));
         }
-        let bytes: Vec<u8> =
-            digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect();
-        self.run(&bytes);
+        self.varint(rule.len as u64);
+        if self.out.is_some() {
+            let digit = |digit: u8| char::from(digit).to_digit(16).unwrap_or_default() as u8;
+            for pair in text.as_bytes().chunks(2) {
+                self.bytes(&[pair.iter().fold(0, |byte, hex| byte << 4 | digit(*hex))]);
+            }
+        }
         Ok(())
     }
 
@@ -145,13 +147,13 @@ impl Json<'_> {
 
     pub(super) fn varint(&mut self, value: u64) {
         if let Some(out) = &mut self.out {
-            put_varint(out, value);
+            out.varint(value);
         }
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
         if let Some(out) = &mut self.out {
-            out.extend_from_slice(bytes);
+            out.bytes(bytes);
         }
     }
 
@@ -162,16 +164,15 @@ impl Json<'_> {
     }
 
     /// Begins a run whose length is not known yet.
-    pub(super) fn begin(&self) -> usize {
-        self.out.as_ref().map_or(0, Vec::len)
+    pub(super) fn begin(&self) -> Option<Begun> {
+        self.out.as_ref().map(Writer::begin)
     }
 
-    /// Puts the length in front of a run that began at `start`.
-    pub(super) fn finish(&mut self, start: usize) {
-        let Some(out) = &mut self.out else { return };
-        let mut length = Vec::with_capacity(10);
-        put_varint(&mut length, (out.len() - start) as u64);
-        out.splice(start..start, length);
+    /// Puts the length in front of it.
+    pub(super) fn finish(&mut self, begun: Option<Begun>) {
+        if let (Some(out), Some(begun)) = (&mut self.out, begun) {
+            out.finish(begun);
+        }
     }
 }
 

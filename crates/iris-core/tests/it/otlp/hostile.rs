@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use iris_core::model::Lane;
-use iris_core::otlp::{Encoding, Limits, Refusal, decode_logs, decode_spans, json_to_protobuf, walk};
+use iris_core::otlp::{Encoding, Limits, Refusal, decode_logs, decode_spans, has_log_event, json_to_protobuf, walk};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -24,6 +24,7 @@ fn everything(body: &[u8]) {
     for encoding in [Encoding::Protobuf, Encoding::Json] {
         let _ = decode_spans(encoding, body);
         let _ = decode_logs(encoding, body);
+        let _ = has_log_event(encoding, body, &mut |_| false);
     }
 }
 
@@ -44,7 +45,16 @@ fn check_protobuf(lane: Lane, body: &[u8]) {
         Request::Traces(request) => {
             assert_eq!(decode_spans(Encoding::Protobuf, left).unwrap(), oracle::spans(request));
         }
-        Request::Logs(request) => assert_eq!(decode_logs(Encoding::Protobuf, left).unwrap(), oracle::logs(request)),
+        Request::Logs(request) => {
+            let logs = decode_logs(Encoding::Protobuf, left).unwrap();
+            assert_eq!(logs, oracle::logs(request));
+            let mut names = logs.iter().map(|log| log.event_name.as_str());
+            let mut agree = |name: &str| {
+                assert_eq!(Some(name), names.next());
+                false
+            };
+            has_log_event(Encoding::Protobuf, left, &mut agree).unwrap();
+        }
         // Of two kinds of data in one metric the generated message keeps the later.
         Request::Metrics(_) => return,
     }
