@@ -49,9 +49,9 @@ pub struct ForwardStatus {
     pub in_flight_bytes: usize,
     /// The end of the unbroken run of answered records.
     pub cursor: u64,
-    /// Records behind the cursor.
+    /// Records that are still to be answered, at most: the journal's oldest file with one of them counts whole.
     pub lag_records: u64,
-    /// Bytes behind the cursor.
+    /// Bytes of those.
     pub lag_bytes: u64,
 }
 
@@ -100,8 +100,8 @@ impl Counters {
             in_flight: self.in_flight.load(Ordering::Relaxed),
             in_flight_bytes: self.in_flight_bytes.load(Ordering::Relaxed),
             cursor: self.cursor.load(Ordering::Relaxed),
-            lag_records: 0,
-            lag_bytes: 0,
+            lag_records: journal.map_or(0, |journal| journal.unforwarded_records),
+            lag_bytes: journal.map_or(0, |journal| journal.unforwarded_bytes),
         }
     }
 }

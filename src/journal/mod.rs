@@ -278,6 +278,10 @@ pub struct LaneStatus {
     pub dropped_records: u64,
     /// Segments dropped for the forwarder.
     pub dropped_segments: u64,
+    /// Records in the segments that the forwarder is not past the end of: at least what it has to send.
+    pub unforwarded_records: u64,
+    /// Bytes of those.
+    pub unforwarded_bytes: u64,
 }
 
 /// The handle; clones share one journal. Dropping the last clone ends its threads without waiting for them.
@@ -488,6 +492,10 @@ impl LaneShared {
         let bytes = self.bytes();
         let acknowledged = self.visible.borrow().seq;
         let state = self.state();
+        let unforwarded = || {
+            let behind = |segment: &&Arc<lane::Segment>| self.forwarding && segment.last() > state.forwarded;
+            state.segments.iter().filter(behind)
+        };
         LaneStatus {
             lane: self.lane,
             bytes,
@@ -503,6 +511,8 @@ impl LaneShared {
             damaged: read(&self.counters.damaged),
             dropped_records: read(&self.counters.dropped_records),
             dropped_segments: read(&self.counters.dropped_segments),
+            unforwarded_records: unforwarded().map(|segment| read(&segment.records)).sum(),
+            unforwarded_bytes: unforwarded().map(|segment| segment.end()).sum(),
         }
     }
 }

@@ -18,6 +18,8 @@ async fn nothing_is_lost_over_outages_of_the_downstream_and_memory_is_bounded() 
         until(&forwarder, Lane::Traces, |status| status.failed >= 5 && status.state == State::Retrying).await;
         let status = standing(&forwarder, Lane::Traces);
         assert_eq!((status.cursor, status.sent, status.last_error_class.as_deref()), (0, 0, Some("connect")));
+        assert_eq!(status.lag_records, 40);
+        assert!(status.lag_bytes > 40 * 1024 * 1024, "{status:?}");
         collector.start_again().await;
         collector.until("some", |collector| collector.taken("traces").len() >= 5).await;
         collector.stop().await;
@@ -33,7 +35,8 @@ async fn nothing_is_lost_over_outages_of_the_downstream_and_memory_is_bounded() 
         expected.extend(large);
         expected.sort();
         assert!(collector.bodies("traces") == expected, "{protocol:?}: {} bodies", collector.bodies("traces").len());
-        assert_eq!(standing(&forwarder, Lane::Traces).dropped, 0);
+        let status = standing(&forwarder, Lane::Traces);
+        assert_eq!((status.dropped, status.lag_records, status.lag_bytes), (0, 0, 0));
     }
 }
 
