@@ -1,1 +1,39 @@
-//! Being built.
+//! From a subject to a verdict: picks the rules, runs them, stamps what each saw and how sure one can be, and composes.
+//!
+//! Owns [`Settings`], the stored form of a judging and everything derived from it: [`compose`] (verdict),
+//! [`coverage`], [`categories`], [`roster`]. Never reads a clock, never stores, never sends. Subjects and traces enter,
+//! [`Evaluation`]s leave; a stored evaluation composes to the same verdict for ever, because every setting that
+//! mattered is written into it.
+
+mod accuracy;
+mod categories;
+mod compose;
+mod coverage;
+mod engine;
+mod inline;
+mod provenance;
+mod risk;
+mod roster;
+mod ruleset;
+mod score;
+mod settings;
+mod stamp;
+mod stand;
+
+#[cfg(test)]
+mod tests;
+
+pub use accuracy::{Accuracy, Matrix};
+pub use categories::{Category, categories};
+pub use compose::{Basis, Confidence, Deciding, Verdict, compose, critical_failures, critical_skipped};
+pub use coverage::{Coverage, QuestionCoverage, coverage};
+pub use engine::{Identity, evaluate, evaluate_within};
+pub use inline::{judge_trace, provisional};
+pub use provenance::Provenance;
+pub use risk::{Examined, Prior, Risk, risk};
+pub use roster::{RosterEntry, roster};
+pub use ruleset::Ruleset;
+pub use settings::{Composer, OnCriticalSkipped, Settings};
+pub use stand::stand;
+
+pub use crate::rules::{Need, Subject};

@@ -174,6 +174,12 @@ pub struct RuleResult {
     pub value: Option<Value>,
     /// Its weight in the score.
     pub weight: f64,
+    /// The failure comes from something seen, so no later span of the same trace takes it back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stands: bool,
+    /// The version of the trace in which it failed, when a later version no longer shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_in_version: Option<u32>,
 }
 
 /// One stored evaluation.

@@ -1,1 +1,44 @@
-//! Being built.
+//! The rules: what can be wrong with an agent's answer, one file and one page of examples each.
+//!
+//! A rule is a value with prose. It reads a [`Case`] (the subject and the views of its texts), never waits, never
+//! fails, and says pass, fail or skip with evidence that is offsets and labels. It decides nothing about a verdict:
+//! `evaluate` does. [`RULES`] is the roster; its order is the order of every list of rules.
+//!
+//! Adding one: `rules/<bundle>/<name>.rs` and `.toml`, and a line in [`RULES`].
+
+mod case;
+pub mod completeness;
+mod knobs;
+mod meta;
+mod outcome;
+mod run;
+pub mod safety;
+mod steps;
+mod subject;
+
+#[cfg(test)]
+mod tests;
+
+pub use case::Case;
+pub use knobs::{Knob, Knobs, ThresholdSource};
+pub use meta::{Bundle, FailureClass, Kind, Mechanism, Question, RuleMeta};
+pub use outcome::{EVIDENCE_MAX, Finding, Outcome, SkipClass};
+pub use run::run;
+pub use steps::{STEPS_MAX, failure};
+pub use subject::{Need, Subject};
+
+/// One rule.
+pub trait Rule: Send + Sync {
+    /// What it is.
+    fn meta(&self) -> &RuleMeta;
+
+    /// Judges a case that carries every need of the rule; whoever calls has checked that.
+    fn judge(&self, case: &Case<'_>, knobs: &Knobs) -> Outcome;
+}
+
+/// Every built-in rule, in the order in which all lists show them.
+pub const RULES: &[&dyn Rule] = &[
+    &completeness::non_empty_output::NonEmptyOutput,
+    &safety::no_pii::NoPii,
+    &safety::no_silent_tool_failure::NoSilentToolFailure,
+];

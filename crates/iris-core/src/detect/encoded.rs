@@ -1,0 +1,119 @@
+//! What stands behind one layer of encoding: base64, hex, percent signs, character references and `\u` escapes.
+//!
+//! Work is bounded: a run longer than a few kilobytes is data, not a disguise, and only so many runs are opened.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{HITS_MAX, Hit, Standing, card, email, iban, pattern, secret, ssn};
+use crate::text::View;
+
+/// How many runs are decoded.
+const RUNS_MAX: usize = 64;
+
+static BASE64: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9+/_-]{16,4096}={0,2}"));
+static ESCAPED: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[!-~]{0,120}(?:%[0-9A-Fa-f]{2}|&#x?[0-9A-Fa-f]{2,6};|\\u[0-9A-Fa-f]{4})[!-~]{0,240}"));
+
+/// Finds personal data and credentials in what is encoded; the hit covers the whole encoded run.
+pub fn find(view: &View<'_>) -> Vec<Hit> {
+    let text = view.text();
+    let mut hits = Vec::new();
+    let runs = BASE64.find_iter(text).filter(|run| is_dense(run.as_str())).take(RUNS_MAX);
+    for run in runs {
+        let decoded = base64(run.as_str()).or_else(|| hex(run.as_str()));
+        hits.extend(decoded.as_deref().and_then(behind).map(|hit| Hit { bytes: run.range(), ..hit }));
+    }
+    for run in ESCAPED.find_iter(text).take(RUNS_MAX) {
+        hits.extend(behind(&unescape(run.as_str())).map(|hit| Hit { bytes: run.range(), ..hit }));
+    }
+    hits.truncate(HITS_MAX);
+    hits
+}
+
+fn behind(decoded: &str) -> Option<Hit> {
+    let view = View::folded(decoded);
+    [secret::find, card::find, ssn::find, iban::find, email::find]
+        .iter()
+        .flat_map(|find| find(&view))
+        .find(|hit| hit.standing == Standing::Live)
+}
+
+/// Hex, or a mixture that words are not.
+fn is_dense(run: &str) -> bool {
+    let has = |class: fn(&u8) -> bool| run.bytes().any(|byte| class(&byte));
+    has(u8::is_ascii_digit)
+        && (has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) || run.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+fn base64(run: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(run.len() * 3 / 4);
+    let (mut held, mut bits) = (0_u32, 0_u32);
+    for byte in run.bytes().filter(|byte| *byte != b'=') {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            _ => 63,
+        };
+        held = (held << 6 | u32::from(value)) & 0xFFFF;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((held >> bits & 0xFF) as u8);
+        }
+    }
+    text(bytes)
+}
+
+fn hex(run: &str) -> Option<String> {
+    let digits: Option<Vec<u8>> =
+        run.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
+    text(digits?.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
+}
+
+/// The bytes as text, when they are plain text.
+fn text(bytes: Vec<u8>) -> Option<String> {
+    let text = String::from_utf8(bytes).ok()?;
+    let plain = text.chars().all(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r'));
+    (plain && text.chars().filter(|c| !c.is_whitespace()).count() >= 9).then_some(text)
+}
+
+fn unescape(run: &str) -> String {
+    let mut out: Vec<u8> = Vec::with_capacity(run.len());
+    let mut rest = run;
+    while let Some(c) = rest.chars().next() {
+        let (value, len) = escape(rest).unwrap_or((None, c.len_utf8()));
+        match value {
+            Some(Unit::Byte(byte)) => out.push(byte),
+            Some(Unit::Char(c)) => out.extend(c.encode_utf8(&mut [0; 4]).bytes()),
+            None => out.extend(c.encode_utf8(&mut [0; 4]).bytes()),
+        }
+        rest = rest.get(len..).unwrap_or("");
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+enum Unit {
+    Byte(u8),
+    Char(char),
+}
+
+/// The escape at the head of `rest`, if there is one, and its length.
+fn escape(rest: &str) -> Option<(Option<Unit>, usize)> {
+    if let Some(tail) = rest.strip_prefix('%') {
+        return Some((Some(Unit::Byte(u8::from_str_radix(tail.get(..2)?, 16).ok()?)), 3));
+    }
+    if let Some(tail) = rest.strip_prefix("\\u") {
+        return Some((Some(Unit::Char(char::from_u32(u32::from_str_radix(tail.get(..4)?, 16).ok()?)?)), 6));
+    }
+    let tail = rest.strip_prefix("&#")?;
+    let (number, _) = tail.get(..tail.len().min(9))?.split_once(';')?;
+    let value = match number.strip_prefix(['x', 'X']) {
+        Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+        None => number.parse().ok()?,
+    };
+    Some((Some(Unit::Char(char::from_u32(value)?)), 2 + number.len() + 1))
+}

@@ -1,0 +1,47 @@
+//! International bank account numbers: country, length, structure and check digits.
+
+use std::sync::LazyLock;
+
+use iban::Iban;
+use regex::Regex;
+
+use super::{HITS_MAX, Hit, Standing, context, pattern, person};
+use crate::text::View;
+
+static CANDIDATE: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{1,4}){3,9}"));
+static SOLID: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z]{2}[0-9]{2}[A-Za-z0-9]{10,30}"));
+
+/// Finds account numbers.
+pub fn find(view: &View<'_>) -> Vec<Hit> {
+    let text = view.text();
+    let mut hits: Vec<Hit> = Vec::new();
+    for found in SOLID.find_iter(text).chain(CANDIDATE.find_iter(text)) {
+        if hits.len() >= HITS_MAX {
+            break;
+        }
+        if context::last(text, found.start()).is_some_and(|c| c.is_ascii_alphanumeric()) {
+            continue;
+        }
+        let Some(len) = valid_len(found.as_str()) else { continue };
+        let bytes = found.start()..found.start() + len;
+        if context::next(text, bytes.end).is_some_and(|c| c.is_ascii_alphanumeric()) {
+            continue;
+        }
+        if !hits.iter().any(|hit| hit.bytes.start < bytes.end && bytes.start < hit.bytes.end) {
+            hits.push(person(bytes, "iban", Standing::Live));
+        }
+    }
+    hits
+}
+
+/// The length in bytes of the longest head of `candidate` that is an account number; words may follow it.
+fn valid_len(candidate: &str) -> Option<usize> {
+    let mut head = candidate;
+    loop {
+        let solid: String = head.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_uppercase()).collect();
+        if solid.parse::<Iban>().is_ok() {
+            return Some(head.len());
+        }
+        head = head.rsplit_once([' ', '-'])?.0;
+    }
+}

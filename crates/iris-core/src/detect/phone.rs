@@ -1,0 +1,171 @@
+//! Telephone numbers: international ones by country code and length, national ones by their printed shape, and
+//! anything long enough that the text itself calls a phone number.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{HITS_MAX, Hit, Standing, context, digits, pattern, person, reserved};
+use crate::text::View;
+
+static INTERNATIONAL: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?:\+|(?-u:\b)00 ?)[1-9](?:[ .\-()/]{0,3}[0-9]){6,14}(?:[ ]?(?:x|ext\.?)[ ]?[0-9]{1,6})?")
+});
+static NORTH_AMERICAN: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?:1[ .\-])?(?:\([2-9][0-9]{2}\)[ .\-]?|[2-9][0-9]{2}[ .\-])[0-9]{3}[ .\-]\n?[0-9]{4}(?:[ ]?(?:x|ext\.?)[ ]?[0-9]{1,6})?",
+    )
+});
+static NATIONAL: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"\(?0(?:[1-9](?:[ .\-][0-9]{2}){4}|7[0-9]{3}[ -][0-9]{3}[ -]?[0-9]{3}|20[ )-]{1,2}[0-9]{4}[ -][0-9]{4}|1[0-9]{2,3}\)?[ -][0-9]{3}[ -][0-9]{3,4}|4[0-9]{2} [0-9]{3} [0-9]{3}|[23478]\) [0-9]{4} [0-9]{4}|[0-9]{2} [0-9]{3} [0-9]{2} [0-9]{2}|[0-9]-[0-9]{4}-[0-9]{4}|[0-9]{2}-[0-9]{3,4}-[0-9]{4})",
+    )
+});
+static CALLED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)(?:(?-u:\b)(?:tel|phones?|telephone|mobile|cell(?:phone)?|fax|call(?:ed|ing)?|dial|ring|whats ?app|sms|texts?|reach(?:ed)?|hotline|pager|handy|telefono?|t[ée]l[ée]phone|telefoon|numero|phone_?(?:no|number)|contact)(?-u:\b)|電話|电话|手机|전화|телефон|тел\.?)[^0-9+(\n]{0,40}(\(?\+?[0-9](?:[ .\-()/]{0,3}[0-9]){6,14})",
+    )
+});
+static OTHER_WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)(?:order|track(?:ing)?|invoice|ticket|part|isbn|issn|serial|version|build|release|chmod|mode|lat(?:itude)?|lon(?:gitude)?|ref(?:erence)?|sku|model|range|case|doi|ssn|account|card|epoch|timestamp|(?:^|[^a-z])id)[^a-z0-9]{0,3}(?:no\.?|number|num|code|#|is|was|:|=)*[^a-z0-9]{0,4}$",
+    )
+});
+
+/// Finds telephone numbers.
+pub fn find(view: &View<'_>) -> Vec<Hit> {
+    let text = view.text();
+    let mut hits: Vec<Hit> = Vec::new();
+    let shaped = INTERNATIONAL.find_iter(text).map(|found| (found.range(), Shape::International));
+    let american = NORTH_AMERICAN.find_iter(text).map(|found| (found.range(), Shape::NorthAmerican));
+    let national = NATIONAL.find_iter(text).map(|found| (found.range(), Shape::National));
+    let called = CALLED.captures_iter(text).filter_map(|found| Some((found.get(1)?.range(), Shape::Called)));
+    for (bytes, shape) in shaped.chain(american).chain(national).chain(called) {
+        if hits.len() >= HITS_MAX {
+            break;
+        }
+        let taken = hits.iter().any(|hit| hit.bytes.start < bytes.end && bytes.start < hit.bytes.end);
+        if !taken && let Some(standing) = judge(text, &bytes, shape) {
+            hits.push(person(bytes, "phone", standing));
+        }
+    }
+    hits
+}
+
+/// The numbers of a text as the last nine digits of each, to see what its author already knew.
+pub fn numbers(view: &View<'_>) -> BTreeSet<String> {
+    let text = view.text();
+    find(view).into_iter().map(|hit| key(text.get(hit.bytes).unwrap_or(""))).collect()
+}
+
+/// One spelling of a number: its last nine digits, because country and trunk prefixes come and go.
+pub fn key(number: &str) -> String {
+    let digits = digits::of(number);
+    digits.get(digits.len().saturating_sub(9)..).unwrap_or("").to_owned()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    International,
+    NorthAmerican,
+    National,
+    Called,
+}
+
+fn judge(text: &str, bytes: &Range<usize>, shape: Shape) -> Option<Standing> {
+    let whole = text.get(bytes.clone())?;
+    let number = digits::of(whole.split(['x', 'e']).next().unwrap_or(whole));
+    if !stands_alone(text, bytes) {
+        return None;
+    }
+    if shape != Shape::International && OTHER_WORDS.is_match(context::before(text, bytes.start, 24)) {
+        return None;
+    }
+    let real = match shape {
+        Shape::International => is_international(number.strip_prefix("00").unwrap_or(&number)),
+        Shape::NorthAmerican => is_north_american(&number),
+        Shape::National => true,
+        Shape::Called => (7..=15).contains(&number.len()) && !is_date_or_range(whole),
+    };
+    if reserved::is_test_phone(&number) {
+        return Some(Standing::TestValue);
+    }
+    if reserved::is_toll_free(&number) {
+        return Some(Standing::Public);
+    }
+    real.then_some(Standing::Live)
+}
+
+/// Stricter than a lone number before it, laxer after it: a sentence may end there.
+fn stands_alone(text: &str, bytes: &Range<usize>) -> bool {
+    let mut back = context::before(text, bytes.start, 8).chars().rev();
+    let joined = match back.next() {
+        Some('.' | '-' | '/' | ',' | '=') => back.next().is_some_and(|c| c.is_ascii_digit()),
+        Some(c) => c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '$' | '€' | '#'),
+        None => false,
+    };
+    let mut front = context::after(text, bytes.end, 8).chars();
+    let runs_on = match front.next() {
+        Some('.' | ',' | '-' | '/' | ':') => front.next().is_some_and(|c| c.is_ascii_alphanumeric()),
+        Some(c) => c.is_ascii_alphanumeric() || c == '_',
+        None => false,
+    };
+    !joined && !runs_on
+}
+
+/// Whether a number of the plan of North America: no area or exchange begins with 0 or 1, none is N11.
+/// Source: <https://www.nanpa.com/numbering>.
+fn is_north_american(number: &str) -> bool {
+    let local = number.strip_prefix('1').filter(|_| number.len() == 11).unwrap_or(number);
+    let part = |from: usize| local.get(from..from + 3).unwrap_or("");
+    let valid = |code: &str| code.starts_with(|c: char| ('2'..='9').contains(&c)) && !code.ends_with("11");
+    local.len() == 10 && valid(part(0)) && part(0).as_bytes().get(1) != Some(&b'9') && valid(part(3))
+}
+
+/// Whether the digits begin with a country code in use and are as long as numbers there.
+/// Source: ITU-T E.164 and its list of assigned country codes.
+fn is_international(number: &str) -> bool {
+    let prefix = |len: usize| number.get(..len).and_then(|head| head.parse::<u32>().ok()).unwrap_or(0);
+    let length = number.len();
+    match prefix(2) {
+        10..=19 => is_north_american(number),
+        33 | 34 | 61 => length == 11 || number.get(2..3) == Some("0") && length == 12,
+        44 => (11..=13).contains(&length),
+        91 => (12..=13).contains(&length),
+        20
+        | 27
+        | 30..=32
+        | 36
+        | 39..=41
+        | 43
+        | 45..=49
+        | 51..=58
+        | 60
+        | 62..=66
+        | 70..=79
+        | 81
+        | 82
+        | 84
+        | 86
+        | 90
+        | 92..=95
+        | 98 => (9..=15).contains(&length),
+        21..=26 | 29 | 35 | 37 | 38 | 42 | 50 | 59 | 67..=69 | 80 | 85 | 87 | 88 | 96 | 97 | 99 => {
+            (9..=15).contains(&length)
+        }
+        _ => false,
+    }
+}
+
+/// `2024-11-20`, `2019-2020` and the like.
+fn is_date_or_range(number: &str) -> bool {
+    let parts: Vec<&str> = number.split(['-', '/', '.']).collect();
+    let is_year = |part: &&str| part.len() == 4 && (part.starts_with("19") || part.starts_with("20"));
+    parts.len() >= 2
+        && (parts.first().is_some_and(is_year)
+            || parts.last().is_some_and(is_year)
+                && parts.len() == 3
+                && parts.iter().take(2).all(|part| part.len() <= 2))
+}

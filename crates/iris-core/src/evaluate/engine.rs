@@ -1,0 +1,153 @@
+//! Picks the rules, runs each, keeps what they say.
+
+use serde_json::{Map, Value};
+
+use super::compose::{compose, settle};
+use super::score::score;
+use super::stamp::stamp;
+use super::{Composer, Provenance, Ruleset, Settings};
+use crate::model::{EvalType, Evaluation, Position, RuleResult, Tenant, Timestamp, TraceId, VerdictState};
+use crate::rules::{Case, Need, Outcome, SkipClass, Subject, run};
+
+/// Which evaluation this is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Identity {
+    /// A UUID.
+    pub id: String,
+    /// Whose.
+    pub tenant: Tenant,
+    /// The trace it is about, when linked to one.
+    pub trace_id: Option<TraceId>,
+    /// The version of that trace.
+    pub trace_version: Option<u32>,
+    /// The highest journal sequence number of the trace that was seen; 0 for none.
+    pub seen_through: u64,
+    /// The journal record, when a tool made it.
+    pub position: Option<Position>,
+    /// Made because a trace settled, not because somebody asked.
+    pub inline: bool,
+}
+
+/// Judges a subject by the rules of a bundle, or of all.
+pub fn evaluate(
+    ruleset: &Ruleset,
+    subject: &Subject<'_>,
+    settings: &Settings,
+    eval_type: EvalType,
+    identity: Identity,
+    now: Timestamp,
+) -> Evaluation {
+    evaluate_within(ruleset, subject, settings, eval_type, identity, now, &|| false)
+}
+
+/// The same under a budget: once `is_spent` says so, the rules still to run are skipped as defeated, which a critical
+/// rule turns into an unknown verdict, never into a pass.
+pub fn evaluate_within(
+    ruleset: &Ruleset,
+    subject: &Subject<'_>,
+    settings: &Settings,
+    eval_type: EvalType,
+    identity: Identity,
+    now: Timestamp,
+    is_spent: &dyn Fn() -> bool,
+) -> Evaluation {
+    let composer = settings.composer(&settings.required_evidence);
+    let results = judge(ruleset, subject, settings, &composer, eval_type, is_spent);
+    let texts = Texts { output: subject.output, expected: subject.expected };
+    assemble(ruleset, settings, composer, eval_type, identity, now, results, inputs(subject), texts)
+}
+
+/// What every picked rule says of a subject.
+pub(super) fn judge(
+    ruleset: &Ruleset,
+    subject: &Subject<'_>,
+    settings: &Settings,
+    composer: &Composer,
+    eval_type: EvalType,
+    is_spent: &dyn Fn() -> bool,
+) -> Vec<RuleResult> {
+    let case = Case::new(subject);
+    let knobs = settings.knobs();
+    ruleset
+        .pick(eval_type)
+        .map(|picked| {
+            let outcome = if is_spent() {
+                Outcome::Skip { class: SkipClass::Defeated, why: "the time for judging ran out".to_owned() }
+            } else {
+                run(picked.rule, &case, &knobs)
+            };
+            stamp(ruleset, picked, subject, settings, composer, outcome)
+        })
+        .collect()
+}
+
+/// Which inputs were there, by name.
+pub(super) fn inputs(subject: &Subject<'_>) -> Map<String, Value> {
+    Need::ALL.iter().map(|need| (need.as_str().to_owned(), Value::Bool(subject.carries(*need)))).collect()
+}
+
+/// The texts kept with an evaluation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Texts<'a> {
+    pub output: Option<&'a str>,
+    pub expected: Option<&'a str>,
+}
+
+#[expect(clippy::too_many_arguments, reason = "the one place where all parts of a row meet")]
+pub(super) fn assemble(
+    ruleset: &Ruleset,
+    settings: &Settings,
+    composer: Composer,
+    eval_type: EvalType,
+    identity: Identity,
+    now: Timestamp,
+    results: Vec<RuleResult>,
+    inputs: Map<String, Value>,
+    texts: Texts<'_>,
+) -> Evaluation {
+    let provenance = Provenance::of(ruleset, settings, composer, &results, now).into_value();
+    let mut evaluation = Evaluation {
+        id: identity.id,
+        tenant: identity.tenant,
+        trace_id: identity.trace_id,
+        trace_version: identity.trace_version,
+        eval_type,
+        created_at: now,
+        inline: identity.inline,
+        seen_through: identity.seen_through,
+        position: identity.position,
+        output_text: texts.output.map(str::to_owned),
+        expected_text: texts.expected.map(str::to_owned),
+        score: 0.0,
+        passed: false,
+        state: VerdictState::Unknown,
+        rule_results: results,
+        inputs,
+        suggestions: Vec::new(),
+        provenance,
+        erased_at: None,
+    };
+    suggest(ruleset, &mut evaluation);
+    finish(&mut evaluation);
+    evaluation
+}
+
+/// Fills in what follows from the rule results: roles, score and verdict.
+pub(super) fn finish(evaluation: &mut Evaluation) {
+    settle(evaluation);
+    evaluation.score = score(evaluation.rule_results.iter()).unwrap_or(0.0);
+    let verdict = compose(evaluation);
+    evaluation.state = verdict.state;
+    evaluation.passed = verdict.passed;
+}
+
+fn suggest(ruleset: &Ruleset, evaluation: &mut Evaluation) {
+    for picked in ruleset.pick(evaluation.eval_type) {
+        let meta = picked.rule.meta();
+        let failed =
+            evaluation.rule_results.iter().any(|result| result.rule_name == meta.name && result.state == "fail");
+        if failed && !meta.suggestion.is_empty() {
+            evaluation.suggestions.push(format!("{}: {}", meta.name, meta.suggestion));
+        }
+    }
+}

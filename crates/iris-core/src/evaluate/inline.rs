@@ -1,0 +1,164 @@
+//! Judging a trace that settled: every run of it, one row, an id that replay finds again.
+//!
+//! With several runs each rule judges every run, and its one stored result is the worst it said: fail before a skip
+//! for being defeated, before pass, before a skip for lack of input. Evidence names its run (`runs[1].output`). What the
+//! row says was supplied is what any run supplied, except the output: that is the trace's own answer, its last run's.
+
+use std::cmp::Reverse;
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::engine::{Identity, Texts, assemble, inputs, judge};
+use super::{Composer, Ruleset, Settings};
+use crate::model::{EvalType, Evaluation, Evidence, RuleResult, Run, Timestamp, Trace};
+use crate::rules::{EVIDENCE_MAX, Need, Subject};
+
+/// How many runs of one trace are judged; a trace with more says so in its results.
+const RUNS_MAX: usize = 64;
+
+/// Judges a settled trace. The id follows from tenant, trace, version and ruleset, so judging again gives the same row.
+pub fn judge_trace(ruleset: &Ruleset, trace: &Trace, settings: &Settings, now: Timestamp) -> Evaluation {
+    let composer = settings.composer(&settings.ingest_required_evidence);
+    judged(ruleset, trace, settings, composer, now, "inline")
+}
+
+/// Judges a trace that is still going on, to be shown and never stored: what has not come yet is not a finding.
+pub fn provisional(ruleset: &Ruleset, trace: &Trace, settings: &Settings, now: Timestamp) -> Evaluation {
+    let required: Vec<Need> =
+        settings.ingest_required_evidence.iter().copied().filter(|need| *need != Need::Output).collect();
+    let composer = settings.composer(&required);
+    judged(ruleset, trace, settings, composer, now, "provisional")
+}
+
+fn judged(
+    ruleset: &Ruleset,
+    trace: &Trace,
+    settings: &Settings,
+    composer: Composer,
+    now: Timestamp,
+    why: &str,
+) -> Evaluation {
+    let runs = subjects(trace);
+    let mut merged: Vec<RuleResult> = Vec::new();
+    for (at, subject) in runs.iter().enumerate() {
+        let results = judge(ruleset, subject, settings, &composer, EvalType::All, &|| false);
+        let results =
+            results.into_iter().map(|result| if runs.len() > 1 { in_run(result, at, runs.len()) } else { result });
+        if merged.is_empty() {
+            merged = results.collect();
+        } else {
+            merged = merged.into_iter().zip(results).map(|(before, next)| worse(before, next)).collect();
+        }
+    }
+    let identity = Identity {
+        id: derived_id(&[
+            why,
+            trace.tenant.as_str(),
+            &trace.trace_id.to_string(),
+            &trace.version.to_string(),
+            ruleset.hash(),
+        ]),
+        tenant: trace.tenant.clone(),
+        trace_id: Some(trace.trace_id),
+        trace_version: Some(trace.version),
+        seen_through: trace.seen_through,
+        position: None,
+        inline: true,
+    };
+    let supplied = supplied(&runs, trace);
+    let texts = Texts { output: trace.output.as_deref(), expected: None };
+    assemble(ruleset, settings, composer, EvalType::All, identity, now, merged, supplied, texts)
+}
+
+fn subjects(trace: &Trace) -> Vec<Subject<'_>> {
+    let knows_calls = trace.tool_calls.is_some();
+    if trace.runs.len() > 1 {
+        return trace.runs.iter().take(RUNS_MAX).map(|run| of_run(run, knows_calls)).collect();
+    }
+    vec![Subject {
+        output: trace.output.as_deref(),
+        input: trace.input.as_deref(),
+        tool_calls: trace.tool_calls.as_deref(),
+        cost_usd: trace.cost_usd,
+        token_usage: trace.token_usage,
+        ..Subject::default()
+    }]
+}
+
+fn of_run(run: &Run, knows_calls: bool) -> Subject<'_> {
+    Subject {
+        output: run.output.as_deref(),
+        input: run.input.as_deref(),
+        tool_calls: (knows_calls || !run.tool_calls.is_empty()).then_some(run.tool_calls.as_slice()),
+        cost_usd: run.cost_usd,
+        token_usage: run.token_usage,
+        ..Subject::default()
+    }
+}
+
+/// Points a result at its run.
+fn in_run(mut result: RuleResult, at: usize, of: usize) -> RuleResult {
+    for evidence in &mut result.evidence {
+        if let Evidence::Span { source, .. } = evidence {
+            *source = format!("runs[{at}].{source}");
+        }
+    }
+    if result.state == "fail" {
+        result.message = format!("run {} of {of}: {}", at + 1, result.message);
+    }
+    result
+}
+
+/// How bad a result is.
+fn gravity(result: &RuleResult) -> u8 {
+    match (result.state.as_str(), result.skip_class.as_deref()) {
+        ("fail", _) => 3,
+        (_, Some("defeated" | "config_invalid")) => 2,
+        ("pass", _) => 1,
+        _ => 0,
+    }
+}
+
+/// The worse of two results of one rule, with what both saw; two failures keep the evidence of both.
+fn worse(before: RuleResult, next: RuleResult) -> RuleResult {
+    let both_failed = gravity(&before) == 3 && gravity(&next) == 3;
+    let mut pair = [before, next];
+    pair.sort_by_key(|result| Reverse(gravity(result)));
+    let [mut kept, other] = pair;
+    for need in other.saw {
+        if !kept.saw.contains(&need) {
+            kept.saw.push(need);
+        }
+    }
+    if both_failed {
+        kept.evidence.extend(other.evidence);
+        kept.evidence.truncate(EVIDENCE_MAX);
+        kept.score = kept.score.min(other.score);
+    }
+    kept
+}
+
+fn supplied(runs: &[Subject<'_>], trace: &Trace) -> Map<String, Value> {
+    let mut supplied = Map::new();
+    for run in runs {
+        for (need, carried) in inputs(run) {
+            let before = supplied.get(&need).and_then(Value::as_bool).unwrap_or(false);
+            supplied.insert(need, Value::Bool(before || carried == Value::Bool(true)));
+        }
+    }
+    supplied.insert(Need::Output.as_str().to_owned(), Value::Bool(trace.output.is_some()));
+    supplied
+}
+
+/// A UUID of version 8 whose bits come from the parts. Source: <https://www.rfc-editor.org/rfc/rfc9562#section-5.8>.
+fn derived_id(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let hex: String = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    format!("{}-{}-8{}-a{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
+}

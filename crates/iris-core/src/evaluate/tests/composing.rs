@@ -1,0 +1,185 @@
+use proptest::prelude::*;
+use serde::Deserialize;
+
+use super::*;
+use crate::model::Evidence;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    kind: String,
+    state: String,
+    #[serde(default)]
+    critical: bool,
+    #[serde(default)]
+    custom: bool,
+    #[serde(default)]
+    shipped: bool,
+    matrix: Option<[u32; 4]>,
+    #[serde(default)]
+    classes: Vec<String>,
+    #[serde(default)]
+    saw: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Want {
+    state: VerdictState,
+    basis: Basis,
+    by: Vec<String>,
+    #[serde(default)]
+    also: Vec<Basis>,
+    #[serde(default)]
+    risk: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    why: String,
+    rules: Vec<Row>,
+    #[serde(default)]
+    inputs: Vec<String>,
+    #[serde(default)]
+    composer: Composer,
+    want: Want,
+}
+
+#[derive(Debug, Deserialize)]
+struct Table {
+    case: Vec<Case>,
+}
+
+fn row(row: &Row) -> RuleResult {
+    let mut result = super::result(&judge(&Subject { output: Some("x"), ..Subject::default() }), "no_pii").clone();
+    let ran = matches!(row.state.as_str(), "pass" | "fail");
+    let shipped = Evidence::Count {
+        stat: "n".to_owned(),
+        unit: "n".to_owned(),
+        value: 1.0,
+        threshold: Some(1.0),
+        threshold_source: Some("default".to_owned()),
+    };
+    result.rule_name.clone_from(&row.name);
+    result.kind.clone_from(&row.kind);
+    result.critical = row.critical;
+    result.origin = row.custom.then(|| "custom".to_owned());
+    result.state = if ran { row.state.clone() } else { "not_checked".to_owned() };
+    result.passed = row.state == "pass";
+    result.skipped = !ran;
+    result.skip_class = (!ran).then(|| row.state.clone());
+    result.evidence = if row.shipped { vec![shipped] } else { Vec::new() };
+    result.classes.clone_from(&row.classes);
+    result.saw.clone_from(&row.saw);
+    result.uncertainty =
+        row.matrix.map(|[tp, fp, missed, tn]| json!({"corpus": {"tp": tp, "fp": fp, "fn": missed, "tn": tn}}));
+    result
+}
+
+fn evaluation(rules: Vec<RuleResult>, inputs: &[String], composer: &Composer) -> Evaluation {
+    let mut evaluation = judge(&Subject { output: Some("x"), ..Subject::default() });
+    evaluation.rule_results = rules;
+    for (need, carried) in &mut evaluation.inputs {
+        *carried = Value::Bool(inputs.contains(need));
+    }
+    evaluation.provenance["composer"] = serde_json::to_value(composer).unwrap();
+    evaluation
+}
+
+#[test]
+fn layers_compose_as_the_table_says() {
+    let table: Table = toml::from_str(include_str!("../../../../../tests/cases/compose/layers.toml")).unwrap();
+    assert!(table.case.len() >= 25);
+    for case in &table.case {
+        let verdict = compose(&evaluation(case.rules.iter().map(row).collect(), &case.inputs, &case.composer));
+        let also: Vec<Basis> = verdict.also.iter().map(|layer| layer.basis).collect();
+        let got = (verdict.state, verdict.basis, verdict.by.clone(), also);
+        assert_eq!(
+            got,
+            (case.want.state, case.want.basis, case.want.by.clone(), case.want.also.clone()),
+            "{}",
+            case.why
+        );
+        let risky = case.want.risk || case.want.basis == Basis::RiskOverLoss;
+        assert_eq!(verdict.risk.is_some(), risky, "{}", case.why);
+        assert_eq!(verdict.passed, verdict.state == VerdictState::Pass, "{}", case.why);
+    }
+}
+
+/// Every combination of deciding layers: the first failing one decides, else the first unknown one, the rest is listed.
+#[test]
+fn every_combination_of_layers_ranks_alike() {
+    let of = |name: &str, kind: &str, state: &str, critical, matrix| Row {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        state: state.to_owned(),
+        critical,
+        custom: false,
+        shipped: false,
+        matrix,
+        classes: vec!["stub".to_owned()],
+        saw: Vec::new(),
+    };
+    for bits in 0_u32..32 {
+        let on = |bit: u32| bits & (1 << bit) != 0;
+        let state = |bit| if on(bit) { "fail" } else { "pass" };
+        let rules = [
+            of("gate", "policy", state(0), false, None),
+            of("veto", "detection", state(1), true, None),
+            of("unknown", "detection", if on(2) { "defeated" } else { "pass" }, true, None),
+            of("risk", "inference", state(4), false, Some([30, 0, 3, 40])),
+        ];
+        let composer =
+            Composer { required_evidence: if on(3) { vec![Need::Expected] } else { vec![] }, ..Composer::default() };
+        let verdict = compose(&evaluation(rules.iter().map(row).collect(), &[], &composer));
+        let order = [
+            Basis::PolicyGate,
+            Basis::DetectorVeto,
+            Basis::CriticalUnknown,
+            Basis::RequiredEvidenceMissing,
+            Basis::RiskOverLoss,
+        ];
+        let deciding: Vec<Basis> = (0..5).filter(|bit| on(*bit)).map(|bit| order[bit as usize]).collect();
+        let fails = |basis: &&Basis| !matches!(basis, Basis::CriticalUnknown | Basis::RequiredEvidenceMissing);
+        let winner = deciding.iter().find(fails).or(deciding.first()).copied().unwrap_or(Basis::Clean);
+        let rest: Vec<Basis> = deciding.into_iter().filter(|basis| *basis != winner).collect();
+        let also: Vec<Basis> = verdict.also.iter().map(|layer| layer.basis).collect();
+        assert_eq!((verdict.basis, also), (winner, rest), "{bits:05b}");
+        assert!(verdict.state != VerdictState::Fail || !verdict.by.is_empty(), "{bits:05b}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_stored_row_composes_to_the_same_verdict(
+        output in prop_oneof![Just("x@quayhaven.io".to_owned()), any::<String>()],
+        error in any::<Option<String>>(),
+        prior in 0.01_f64..0.99,
+        cost in 0.1_f64..20.0,
+        measure in any::<bool>(),
+        required in any::<bool>(),
+        gate in any::<bool>(),
+    ) {
+        let calls = [crate::model::ToolCall { tool_name: "t".to_owned(), error, ..Default::default() }];
+        let subject = Subject { output: Some(&output), tool_calls: Some(&calls), ..Subject::default() };
+        let settings = Settings {
+            prior,
+            false_pass_cost: cost,
+            defaults_gate: gate,
+            required_evidence: if required { vec![Need::Expected] } else { vec![] },
+            ..Settings::default()
+        };
+        let ruleset = if measure { Ruleset::built_in().with_accuracy(measured()) } else { Ruleset::built_in() };
+        let first = evaluate(&ruleset, &subject, &settings, EvalType::All, identity(), now());
+        let again = evaluate(&ruleset, &subject, &settings, EvalType::All, identity(), now());
+        let bytes = serde_json::to_vec(&first).unwrap();
+        prop_assert_eq!(&bytes, &serde_json::to_vec(&again).unwrap());
+        let read: Evaluation = serde_json::from_slice(&bytes).unwrap();
+        prop_assert_eq!(compose(&read), compose(&first));
+        prop_assert_eq!(coverage(&read), coverage(&first));
+        prop_assert_eq!(categories(&read), categories(&first));
+        prop_assert_eq!(read.state, compose(&first).state);
+    }
+}

@@ -1,0 +1,50 @@
+use super::*;
+
+#[test]
+fn the_defaults_are_sound() {
+    assert_eq!(Settings::default().problems(), Vec::<String>::new());
+    assert_eq!(Settings::default().ingest_required_evidence, [Need::Output]);
+}
+
+#[test]
+fn all_problems_are_listed_at_once() {
+    let settings = Settings {
+        critical_rules: vec!["no_pii".to_owned(), "no_such_rule".to_owned()],
+        non_critical_rules: vec!["no_pii".to_owned()],
+        rule_thresholds: BTreeMap::from([("no_such_threshold".to_owned(), 1.0)]),
+        prior: 1.0,
+        false_pass_cost: f64::NAN,
+        prior_classes: 0,
+        ..Settings::default()
+    };
+    let problems = settings.problems();
+    for part in [
+        "\"no_such_rule\"",
+        "non_empty_output, no_pii",
+        "can be in one",
+        "no_such_threshold",
+        "prior:",
+        "false_pass_cost",
+        "prior_classes",
+    ] {
+        assert!(problems.iter().any(|problem| problem.contains(part)), "{part}: {problems:#?}");
+    }
+}
+
+#[test]
+fn both_spellings_of_a_key_are_read_and_others_refused() {
+    let camel: Settings = serde_json::from_value(json!({"criticalRules": ["no_pii"], "falsePassCost": 2.0})).unwrap();
+    let snake: Settings =
+        serde_json::from_value(json!({"critical_rules": ["no_pii"], "false_pass_cost": 2.0})).unwrap();
+    assert_eq!(camel, snake);
+    assert!(serde_json::from_value::<Settings>(json!({"critical": []})).is_err());
+}
+
+#[test]
+fn a_rule_can_be_made_not_to_veto() {
+    let settings = Settings { non_critical_rules: vec!["no_pii".to_owned()], ..Settings::default() };
+    let subject = Subject { output: Some("SSN 536-22-8716"), ..Subject::default() };
+    let evaluation = evaluate(&Ruleset::built_in(), &subject, &settings, EvalType::All, identity(), now());
+    assert!(compose(&evaluation).passed);
+    assert_eq!(result(&evaluation, "no_pii").critical_source, "config");
+}

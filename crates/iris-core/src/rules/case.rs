@@ -1,0 +1,54 @@
+//! A subject with the views of its texts, each made once for all rules.
+
+use std::cell::OnceCell;
+
+use super::{STEPS_MAX, Subject};
+use crate::model::ToolCall;
+use crate::text::{TEXT_BYTES_MAX, View};
+
+/// What a rule reads.
+#[derive(Debug)]
+pub struct Case<'a> {
+    subject: &'a Subject<'a>,
+    output: OnceCell<View<'a>>,
+    input: OnceCell<View<'a>>,
+}
+
+impl<'a> Case<'a> {
+    /// A case over a subject.
+    pub fn new(subject: &'a Subject<'a>) -> Self {
+        Self { subject, output: OnceCell::new(), input: OnceCell::new() }
+    }
+
+    /// The subject itself.
+    pub const fn subject(&self) -> &'a Subject<'a> {
+        self.subject
+    }
+
+    /// The answer, folded; empty when none was supplied.
+    pub fn output(&self) -> &View<'a> {
+        self.output.get_or_init(|| View::folded(self.subject.output.unwrap_or_default()))
+    }
+
+    /// The ask, folded; empty when none was supplied.
+    pub fn input(&self) -> &View<'a> {
+        self.input.get_or_init(|| View::folded(self.subject.input.unwrap_or_default()))
+    }
+
+    /// The steps that are looked at.
+    pub fn steps(&self) -> &'a [ToolCall] {
+        let steps = self.subject.tool_calls.unwrap_or_default();
+        steps.get(..STEPS_MAX).unwrap_or(steps)
+    }
+
+    /// What of this case lies beyond a limit and is not looked at, in words. A rule that found nothing does not pass
+    /// then: what it looks for may stand in the rest.
+    pub fn cut(&self) -> Option<String> {
+        let output = self.subject.output.map_or(0, str::len);
+        if output > TEXT_BYTES_MAX {
+            return Some(format!("only the first {TEXT_BYTES_MAX} of {output} bytes of the output were read"));
+        }
+        let steps = self.subject.tool_calls.map_or(0, <[ToolCall]>::len);
+        (steps > STEPS_MAX).then(|| format!("only the first {STEPS_MAX} of {steps} tool calls were read"))
+    }
+}

@@ -1,0 +1,3 @@
+//! Is the answer all there?
+
+pub mod non_empty_output;
