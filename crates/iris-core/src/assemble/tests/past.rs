@@ -215,6 +215,8 @@ fn result(rule: &str, state: &str, role: &str, evidence: Vec<Evidence>) -> RuleR
         evidence,
         value: None,
         weight: 1.0,
+        stands: false,
+        seen_in_version: None,
     }
 }
 
