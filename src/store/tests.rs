@@ -1,5 +1,6 @@
 //! The store against the real engine, in folders of their own.
 
+mod cost;
 mod crash;
 mod fixtures;
 mod reading;
