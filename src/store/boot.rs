@@ -6,6 +6,7 @@ use duckdb::{Connection, params};
 use iris_core::model::{Position, RowKey, Tenant};
 
 use super::Error;
+use super::damage::Damage;
 use super::group::Positions;
 use super::spans::trace_id;
 use super::track::{Through, lane_of};
@@ -21,6 +22,8 @@ pub struct Boot {
     pub stored: HashSet<Position>,
     /// Traces with a span above `settled_through` that their newest inline evaluation did not see.
     pub reopen: Vec<RowKey>,
+    /// What could not be read and was set aside, in the order in which it was found.
+    pub damage: Vec<Damage>,
 }
 
 /// Reads the file's state. The tool records of `stored` come apart too, for the writer.
@@ -39,7 +42,7 @@ pub(super) fn read(connection: &Connection) -> Result<(Boot, HashSet<Position>),
         }
     }
     let reopen = reopen(connection, settled)?;
-    Ok((Boot { stored_through: stored, settled_through: settled, stored: found, reopen }, tools))
+    Ok((Boot { stored_through: stored, settled_through: settled, stored: found, reopen, damage: Vec::new() }, tools))
 }
 
 /// The newest positions; every column only rises.

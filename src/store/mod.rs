@@ -11,6 +11,7 @@
 
 mod boot;
 mod config;
+mod damage;
 mod erase;
 mod error;
 mod evaluations;
@@ -39,6 +40,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub use boot::Boot;
 pub use config::Config;
+pub use damage::Damage;
 pub use error::Error;
 pub use query::{Loaded, SortBy, TracePage, TraceQuery};
 pub use retention::Retention;
@@ -153,15 +155,16 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Locked`], [`Error::Newer`], [`Error::NoPermission`] and [`Error::NoSpace`] say that the file is
-    /// whole but cannot be had; [`Error::Corrupt`] that it is damaged.
+    /// whole but cannot be had: try again later. A damaged file is no error: see [`Boot::damage`].
     pub fn open(home: &Path, config: &Config) -> Result<(Self, Boot), Error> {
         Self::open_at(home, config, wall_clock)
     }
 
     fn open_at(home: &Path, config: &Config, now: fn() -> Timestamp) -> Result<(Self, Boot), Error> {
         config.check()?;
-        let origin = open::engine(home, config)?;
+        let (origin, damage) = damage::engine(home, config)?;
         let (boot, tools) = boot::read(&origin)?;
+        let boot = Boot { damage, ..boot };
         let (ordinary, ordinary_end) = mpsc::channel(ORDINARY_MAX);
         let (awaited, awaited_end) = mpsc::channel(AWAITED_MAX);
         let shared = status::Shared {

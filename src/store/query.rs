@@ -1,5 +1,7 @@
 //! Questions about traces, spans and evaluations.
 
+use std::collections::HashMap;
+
 use duckdb::ToSql;
 use duckdb::types::Value;
 use iris_core::model::{Evaluation, Row, RowKey, Tenant, Timestamp, Trace, TraceId, VerdictState};
@@ -160,24 +162,19 @@ pub(super) fn page(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> 
         SortBy::LatencyMs => "latency_ms",
         SortBy::CostUsd => "cost_usd",
     };
-    let order = |table: &str| {
-        format!("ORDER BY {table}.{key} {direction} NULLS LAST, {table}.timestamp {direction}, {table}.trace_id")
-    };
-    // Only the page's own rows have their texts unpacked.
     let sql = format!(
-        "WITH page AS MATERIALIZED (SELECT t.rowid AS id {where} {inner} LIMIT ? OFFSET ?) \
-         SELECT {columns} FROM traces p WHERE p.rowid IN (SELECT id FROM page) {outer}",
-        where = filter.sql,
-        inner = order("t"),
-        columns = traces::columns("p."),
-        outer = order("p"),
+        "SELECT t.rowid, t.trace_id {} ORDER BY t.{key} {direction} NULLS LAST, t.timestamp {direction}, t.trace_id \
+         LIMIT ? OFFSET ?",
+        filter.sql,
     );
     filter.bound.extend([Value::UInt(query.limit), Value::UBigInt(query.offset)]);
-    let found = reader.rows(&sql, &filter.params(), traces::read)?;
-    let ids: Vec<TraceId> = found.iter().map(|trace| trace.trace_id).collect();
+    let chosen: Vec<i64> = reader.rows(&sql, &filter.params(), |row| row.get(0).map_err(Error::engine))?;
+    let mut found = fetch(reader, "traces", &traces::columns(""), &chosen, traces::read)?;
+    let ids: Vec<TraceId> = found.values().map(|trace| trace.trace_id).collect();
     let mut latest = latest(reader, tenant, &ids)?;
-    let rows = found
-        .into_iter()
+    let rows = chosen
+        .iter()
+        .filter_map(|rowid| found.remove(rowid))
         .map(|trace| {
             let evaluation = latest.remove(&trace.trace_id);
             (trace, evaluation)
@@ -186,26 +183,69 @@ pub(super) fn page(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> 
     Ok(TracePage { rows, total })
 }
 
-fn latest(
-    reader: &Reader<'_>,
-    tenant: &Tenant,
-    ids: &[TraceId],
-) -> Result<std::collections::HashMap<TraceId, Evaluation>, Error> {
+fn latest(reader: &Reader<'_>, tenant: &Tenant, ids: &[TraceId]) -> Result<HashMap<TraceId, Evaluation>, Error> {
     if ids.is_empty() {
-        return Ok(std::collections::HashMap::new());
+        return Ok(HashMap::new());
     }
     let sql = format!(
-        "SELECT {} FROM evaluations WHERE tenant = ? AND trace_id IN ({}) \
-         QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY created_at DESC, rowid DESC) = 1",
-        evaluations::COLUMNS,
+        "SELECT arg_max(rowid, (created_at, rowid)) FROM evaluations WHERE tenant = ? AND trace_id IN ({}) \
+         GROUP BY trace_id",
         vec!["?"; ids.len()].join(", ")
     );
     let tenant = tenant.as_str();
     let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
     let mut bound: Vec<&dyn ToSql> = vec![&tenant];
     bound.extend(ids.iter().map(|id| id as &dyn ToSql));
-    let found = reader.rows(&sql, &bound, evaluations::read)?;
-    Ok(found.into_iter().filter_map(|evaluation| Some((evaluation.trace_id?, evaluation))).collect())
+    let chosen: Vec<i64> = reader.rows(&sql, &bound, |row| row.get(0).map_err(Error::engine))?;
+    let found = fetch(reader, "evaluations", evaluations::COLUMNS, &chosen, evaluations::read)?;
+    Ok(found.into_values().filter_map(|evaluation| Some((evaluation.trace_id?, evaluation))).collect())
+}
+
+/// Rows this near each other lie in one compressed vector: reading both costs as much as reading one.
+const NEAR_ROWS: i64 = 2048;
+/// Most stretches of a table that one statement reads.
+const STRETCHES_MAX: usize = 64;
+
+/// Reads rows by their numbers. Every stretch of a table is named by its ends: a list of numbers alone would have
+/// all the compressed text between the first and the last unpacked.
+fn fetch<T>(
+    reader: &Reader<'_>,
+    table: &str,
+    columns: &str,
+    rowids: &[i64],
+    read: impl Fn(&duckdb::Row<'_>) -> Result<T, Error>,
+) -> Result<HashMap<i64, T>, Error> {
+    let mut found = HashMap::with_capacity(rowids.len());
+    for stretches in stretches(rowids).chunks(STRETCHES_MAX) {
+        let select = |stretch: &Vec<i64>| {
+            let list = stretch.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+            let (first, last) = (stretch.first()?, stretch.last()?);
+            Some(format!(
+                "SELECT {columns}, rowid AS place FROM {table} WHERE rowid BETWEEN {first} AND {last} AND rowid IN ({list})"
+            ))
+        };
+        let sql = stretches.iter().filter_map(select).collect::<Vec<_>>().join(" UNION ALL ");
+        let rows = reader.rows(&sql, &[], |row| {
+            let place = row.get::<_, i64>("place").map_err(Error::engine)?;
+            Ok((place, read(row)?))
+        })?;
+        found.extend(rows);
+    }
+    Ok(found)
+}
+
+/// Sorts row numbers into groups without a wide gap.
+fn stretches(rowids: &[i64]) -> Vec<Vec<i64>> {
+    let mut sorted = rowids.to_vec();
+    sorted.sort_unstable();
+    let mut stretches: Vec<Vec<i64>> = Vec::new();
+    for rowid in sorted {
+        match stretches.last_mut() {
+            Some(stretch) if stretch.last().is_some_and(|last| rowid - last < NEAR_ROWS) => stretch.push(rowid),
+            _ => stretches.push(vec![rowid]),
+        }
+    }
+    stretches
 }
 
 pub(super) fn trace(reader: &Reader<'_>, key: &RowKey) -> Result<Option<Trace>, Error> {

@@ -327,8 +327,10 @@ impl Writer {
         }
         let together = self.write_on_tools(state, &items);
         let alone = items.len() > 1 && matches!(&together, Err(error) if error.may_be_a_row());
+        let mut committed = false;
         for (item, done) in fresh {
             let result = if alone { self.write_on_tools(state, &[&item]) } else { together.clone() };
+            committed |= result.is_ok();
             match (&result, &item) {
                 (Ok(()), Item::Tool(write)) => self.tracker.tool_stored(write.position()),
                 (Err(error), _) => {
@@ -339,7 +341,9 @@ impl Writer {
             // A caller that no longer waits finds its row on the next read.
             let _ = done.send(result);
         }
-        self.after_commit(state);
+        if committed {
+            self.after_commit(state);
+        }
     }
 
     fn write_on_tools(&mut self, state: &mut State, items: &[&Item]) -> Result<(), Error> {

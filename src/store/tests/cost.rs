@@ -202,6 +202,7 @@ fn paging_a_hundred_thousand_traces() {
             ("page 1000", TraceQuery { offset: 50_000, ..all() }),
             ("latest 1000", TraceQuery { limit: 1000, ..all() }),
         ] {
+            store.traces(&iris_core::model::Tenant::local(), &query).await.unwrap();
             let started = Instant::now();
             let page = store.traces(&iris_core::model::Tenant::local(), &query).await.unwrap();
             say(&format!(

@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader, Write as _};
 use std::time::{Duration, Instant};
 
+use iris_core::model::Lane;
+
 use super::fixtures::*;
 use super::writing::count;
 use crate::store::{Config, Error, Store, Write, open};
@@ -123,13 +125,72 @@ fn a_newer_schema_is_refused() {
 }
 
 /// Scenario: a file that is no database lies in its place.
-/// Guarantees: damage is called damage.
+/// Guarantees: damage is called damage, the file is set aside, and the store goes on with a new one.
 #[test]
-fn garbage_is_damage() {
+fn garbage_is_set_aside() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("iris.duckdb"), [b'x'; 20_000]).unwrap();
-    let error = Store::open(home.path(), &config()).err().unwrap();
-    assert!(matches!(error, Error::Corrupt(_)), "{error:?}");
+    assert!(matches!(open::engine(home.path(), &config()), Err(Error::Corrupt(_))));
+    let (_store, boot) = open(home.path());
+    assert_eq!(boot.damage, [crate::store::Damage::Main]);
+    let aside: Vec<_> = std::fs::read_dir(home.path().join("duckdb/set-aside")).unwrap().collect();
+    assert_eq!(aside.len(), 1);
+}
+
+/// Scenario: the write-ahead log is damaged in its middle, the main file is whole.
+/// Guarantees: only the log is set aside; what a checkpoint contains is there, and its position with it.
+#[test]
+fn a_damaged_log_costs_only_the_log() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open(home.path());
+        for (seq, checkpoint) in [(1, true), (2, false)] {
+            store.send_async(Write::Record { lane: Lane::Traces, seq, rows: 50 }).await.unwrap();
+            store.send_async(Write::Rows(rows(seq, seq, 50))).await.unwrap();
+            if checkpoint { store.checkpoint().await.unwrap() } else { store.flush().await.unwrap() }
+        }
+        store.abandon().await;
+        let log = home.path().join("iris.duckdb.wal");
+        let mut bytes = std::fs::read(&log).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 64].fill(0xff);
+        std::fs::write(&log, bytes).unwrap();
+        let (store, boot) = open(home.path());
+        assert_eq!(boot.damage, [crate::store::Damage::Log]);
+        assert_eq!(boot.stored_through.traces, 1);
+        assert_eq!(count(&store, "spans").await, 50);
+    });
+}
+
+/// Scenario: a reader is in the middle of its transaction when a checkpoint is asked for.
+/// Guarantees: neither disturbs the other.
+#[test]
+fn a_checkpoint_and_a_reader_do_not_disturb_each_other() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open(home.path());
+        store.send_async(Write::Rows(rows(1, 1, 50))).await.unwrap();
+        store.flush().await.unwrap();
+        let (inside, entered) = std::sync::mpsc::channel();
+        let (leave, left) = std::sync::mpsc::channel::<()>();
+        let readers = std::sync::Arc::clone(&store.inner.readers);
+        let reading = tokio::spawn(async move {
+            let read = |row: &duckdb::Row<'_>| row.get::<_, u64>(0).map_err(Error::engine);
+            let work = move |reader: &crate::store::reader::Reader<'_>| {
+                let before = reader.rows("SELECT count(*) FROM spans", &[], read)?;
+                inside.send(()).unwrap();
+                left.recv().unwrap();
+                Ok((before, reader.rows("SELECT count(*) FROM spans", &[], read)?))
+            };
+            readers.read(work).await
+        });
+        tokio::task::spawn_blocking(move || entered.recv()).await.unwrap().unwrap();
+        store.send_async(Write::Rows(rows(2, 2, 5000))).await.unwrap();
+        store.checkpoint().await.unwrap();
+        leave.send(()).unwrap();
+        assert_eq!(reading.await.unwrap().unwrap(), (vec![50], vec![50]));
+        assert_eq!(count(&store, "spans").await, 5050);
+    });
 }
 
 /// Not a test of its own: holds the lock for [`a_lock_names_its_holder`] until its input ends.
