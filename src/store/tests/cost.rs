@@ -66,7 +66,7 @@ fn realistic(noise: &mut Noise, n: u64, resource: &Arc<Resource>, scope: &Arc<Sc
     let span = RawSpan {
         trace_id,
         span_id,
-        parent_span_id: (n % 8 > 0).then_some(span_id),
+        parent_span_id: (!n.is_multiple_of(8)).then_some(span_id),
         name: ["chat claude-x-4", "execute_tool search", "invoke_agent planner"][(n % 3) as usize].to_owned(),
         start: Timestamp::from_unix_nanos(start),
         end: Timestamp::from_unix_nanos(start + noise.next() % 3_000_000_000),
