@@ -99,8 +99,9 @@ pub enum Write {
     },
 }
 
-/// What a tool writes, stored exactly once by its position, whichever way it comes first.
-#[derive(Debug, Clone)]
+/// What a tool writes, stored exactly once by its position, whichever way it comes first. Its JSON is the body of
+/// its journal record.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub enum ToolWrite {
     /// A trace given to `log_trace`.
     Trace {
@@ -125,6 +126,13 @@ impl ToolWrite {
     pub const fn position(&self) -> Position {
         match self {
             Self::Trace { position, .. } | Self::Evaluation { position, .. } => *position,
+        }
+    }
+
+    /// Sets the journal record, which is known only once it is written.
+    pub const fn place(&mut self, record: Position) {
+        match self {
+            Self::Trace { position, .. } | Self::Evaluation { position, .. } => *position = record,
         }
     }
 
@@ -326,7 +334,7 @@ impl Store {
 
     /// Ends the writer as a kill would: nothing that waits is committed.
     #[cfg(test)]
-    async fn abandon(self) {
+    pub(crate) async fn abandon(self) {
         self.inner.readers.close();
         let _ = self.inner.awaited.send(Command::Abandon).await;
         let thread = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::open::{Fate, Open, Past, Phase};
-use super::{Assembler, Dropped, Effect, Settling};
+use super::{Assembler, Dropped, Effect, Room, Settling};
 use crate::model::{Row, RowKey, Tenant};
 
 /// The most timers one tick looks at, so that a tick is short.
 const STEPS_MAX: usize = 4096;
 /// Spilling goes on until this share of the budget is in use, so that it is not done for every push.
 const SPILL_TO_EIGHTHS: usize = 7;
+
+/// How long a load waits for room before it is looked at again.
+const NO_ROOM_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a trace's time has come for.
 enum Step {
@@ -23,9 +26,9 @@ enum Step {
 }
 
 impl Assembler {
-    /// Does what is due. At most `room` traces are handed out, to be judged or loaded; with no room left the
-    /// rest stays due.
-    pub fn tick(&mut self, now: Duration, room: usize) -> Vec<Effect> {
+    /// Does what is due, handing out no more than there is room for. Without room to judge the rest stays due; a
+    /// load for which there is no room is put off a little, so that it keeps nothing else waiting.
+    pub fn tick(&mut self, now: Duration, room: Room) -> Vec<Effect> {
         let mut effects = Vec::new();
         let mut room = room;
         for _ in 0..STEPS_MAX {
@@ -43,18 +46,18 @@ impl Assembler {
                 Some(open) => self.step(open, now),
                 None => Step::Wait,
             };
-            let hands_out = matches!(step, Step::Load | Step::Close { .. });
-            if hands_out && room == 0 {
-                self.schedule(&key);
-                break;
-            }
             match step {
                 Step::Wait => {}
+                Step::Load if room.loads == 0 => self.put_off(&key, now),
+                Step::Close { .. } if room.judgings == 0 => {
+                    self.schedule(&key);
+                    break;
+                }
                 Step::Load => {
-                    room -= 1;
+                    room.loads -= 1;
                     self.ask_load(&key, &mut effects);
                 }
-                Step::Close { partial } => room -= usize::from(self.close(&key, partial, &mut effects)),
+                Step::Close { partial } => room.judgings -= usize::from(self.close(&key, partial, &mut effects)),
                 Step::StorePlain => self.store_plain(&key, &mut effects),
                 Step::CallProvisional => {
                     if let Some(open) = self.open.get_mut(&key) {
@@ -68,6 +71,13 @@ impl Assembler {
             self.schedule(&key);
         }
         effects
+    }
+
+    /// Looks at a trace again after a moment, although it is due.
+    fn put_off(&mut self, key: &RowKey, now: Duration) {
+        if let Some(open) = self.open.get_mut(key) {
+            open.retry = Some(now + NO_ROOM_PAUSE);
+        }
     }
 
     fn step(&self, open: &Open, now: Duration) -> Step {

@@ -14,7 +14,6 @@ mod config;
 mod open;
 mod position;
 mod remembered;
-mod stand;
 mod understand;
 mod weight;
 
@@ -25,7 +24,6 @@ use std::time::Duration;
 
 pub use config::{Config, Settings};
 pub use position::Settled;
-pub use stand::stand;
 pub use understand::understand;
 pub use weight::row_bytes;
 
@@ -91,6 +89,15 @@ pub struct Loaded {
     pub version: u32,
     /// The newest inline evaluation.
     pub evaluation: Option<Arc<Evaluation>>,
+}
+
+/// How many traces the caller can take at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// To be judged.
+    pub judgings: usize,
+    /// To be loaded.
+    pub loads: usize,
 }
 
 /// The answer to [`Assembler::judged`]: what to write beside trace and evaluation.

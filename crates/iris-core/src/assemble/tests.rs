@@ -182,6 +182,9 @@ fn evaluation(trace: u8, version: u32, seen_through: u64) -> Arc<Evaluation> {
     })
 }
 
+/// Room for everything.
+const ROOM: Room = Room { judgings: usize::MAX, loads: usize::MAX };
+
 /// An assembler with a clock and a record of what it asked for.
 struct Bench {
     assembler: Assembler,
@@ -244,7 +247,7 @@ impl Bench {
             match self.assembler.next_due() {
                 Some(due) if due <= end => {
                     self.now = self.now.max(due);
-                    let effects = self.assembler.tick(self.now, usize::MAX);
+                    let effects = self.assembler.tick(self.now, ROOM);
                     self.note(effects);
                 }
                 _ => break,

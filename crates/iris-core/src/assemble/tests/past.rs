@@ -1,7 +1,6 @@
-//! Late spans, reopening after a start, and what a later judging may not take back.
+//! Late spans, and reopening after a start.
 
 use super::*;
-use crate::model::{Evidence, RuleResult};
 
 /// A trace judged, committed and let go.
 fn let_go() -> Bench {
@@ -188,98 +187,4 @@ fn a_reopened_trace_without_ai_holds_nothing() {
     let rows = vec![made(1, 2).under(1).at(6, 0)];
     bench.assembler.loaded(bench.now, &key(1), Loaded { rows, ..Loaded::default() });
     assert_eq!(bench.assembler.settled(), Settled { traces: 9, logs: 8 });
-}
-
-fn result(rule: &str, state: &str, role: &str, evidence: Vec<Evidence>) -> RuleResult {
-    RuleResult {
-        rule_name: rule.to_owned(),
-        rule_id: None,
-        category: "safety".to_owned(),
-        critical: true,
-        critical_source: "default".to_owned(),
-        state: state.to_owned(),
-        passed: state == "pass",
-        score: 0.0,
-        message: String::new(),
-        skipped: false,
-        skip_reason: None,
-        skip_class: None,
-        kind: "detection".to_owned(),
-        role: Some(role.to_owned()),
-        question: String::new(),
-        classes: Vec::new(),
-        rule_version: 1,
-        origin: None,
-        saw: Vec::new(),
-        uncertainty: None,
-        evidence,
-        value: None,
-        weight: 1.0,
-        stands: false,
-        seen_in_version: None,
-    }
-}
-
-fn judging(id: &str, results: Vec<RuleResult>) -> Evaluation {
-    Evaluation { id: id.to_owned(), rule_results: results, ..Evaluation::clone(&evaluation(1, 1, 1)) }
-}
-
-fn seen() -> Vec<Evidence> {
-    vec![Evidence::Pattern { name: "leak".to_owned(), count: 1 }]
-}
-
-fn counted(value: f64) -> Vec<Evidence> {
-    vec![Evidence::Count {
-        stat: "length".to_owned(),
-        unit: "characters".to_owned(),
-        value,
-        threshold: Some(50.0),
-        threshold_source: None,
-    }]
-}
-
-#[test]
-fn a_fail_from_something_seen_stands_and_says_where_it_was_seen_first() {
-    let first = judging("first", vec![result("no_pii", "fail", "veto", seen())]);
-    let mut second = judging("second", vec![result("no_pii", "pass", "veto", Vec::new())]);
-    assert!(stand(&first, &mut second));
-    assert_eq!(second.rule_results[0].state, "fail");
-    let mut third = judging("third", vec![result("no_pii", "pass", "veto", Vec::new())]);
-    assert!(stand(&second, &mut third));
-    assert_eq!(third.provenance["stands"], json!([{ "rule": "no_pii", "evaluation_id": "first" }]));
-}
-
-#[test]
-fn a_fail_from_something_absent_heals() {
-    for evidence in [Vec::new(), counted(3.0)] {
-        let first = judging("first", vec![result("min_output_length", "fail", "risk", evidence)]);
-        let mut second = judging("second", vec![result("min_output_length", "pass", "risk", Vec::new())]);
-        assert!(!stand(&first, &mut second));
-        assert_eq!(second.rule_results[0].state, "pass");
-        assert_eq!(second.provenance, json!({}));
-    }
-}
-
-#[test]
-fn too_much_of_something_stands() {
-    let first = judging("first", vec![result("cost", "fail", "veto", counted(99.0))]);
-    let mut second = judging("second", vec![result("cost", "pass", "veto", Vec::new())]);
-    assert!(stand(&first, &mut second));
-}
-
-#[test]
-fn a_rule_that_advises_or_is_gone_or_fails_anyway_is_left_alone() {
-    let first = judging(
-        "first",
-        vec![
-            result("advice", "fail", "advisory", seen()),
-            result("gone", "fail", "veto", seen()),
-            result("again", "fail", "veto", seen()),
-        ],
-    );
-    let results =
-        vec![result("advice", "pass", "advisory", Vec::new()), result("again", "fail", "veto", counted(99.0))];
-    let mut second = judging("second", results.clone());
-    assert!(!stand(&first, &mut second));
-    assert_eq!(second.rule_results, results);
 }

@@ -78,7 +78,7 @@ impl World {
 
     fn pass(&mut self, wait: Duration, room: usize) {
         self.now += wait;
-        let effects = self.assembler.tick(self.now, room);
+        let effects = self.assembler.tick(self.now, Room { judgings: room, loads: room / 2 });
         self.take(effects);
     }
 

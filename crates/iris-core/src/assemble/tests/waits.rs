@@ -231,12 +231,26 @@ fn without_room_nothing_is_handed_out_and_nothing_lost() {
         bench.push(&[agent(trace)]);
     }
     bench.now += ms(250);
-    let effects = bench.assembler.tick(bench.now, 0);
+    let effects = bench.assembler.tick(bench.now, Room { judgings: 0, loads: 0 });
     assert!(effects.is_empty());
     for left in (1..=5).rev() {
         assert_eq!(bench.settled.len(), 5 - left);
-        let effects = bench.assembler.tick(bench.now, 1);
+        let effects = bench.assembler.tick(bench.now, Room { judgings: 1, loads: 0 });
         bench.note(effects);
     }
     assert_eq!(bench.settled.len(), 5);
+}
+
+#[test]
+fn a_load_without_room_keeps_nothing_else_waiting() {
+    let mut bench = Bench::new();
+    bench.assembler.reopen(bench.now, &key(1), Settled::default());
+    bench.push(&[agent(2)]);
+    bench.now += ms(2_000);
+    let effects = bench.assembler.tick(bench.now, Room { judgings: 1, loads: 0 });
+    bench.note(effects);
+    assert_eq!(bench.settled.len(), 1);
+    assert!(bench.loads.is_empty());
+    bench.pass(20);
+    assert_eq!(bench.loads, [key(1)]);
 }

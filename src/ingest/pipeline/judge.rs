@@ -1,0 +1,88 @@
+//! The pure half, and what is asked of it.
+
+use std::sync::Arc;
+
+use iris_core::assemble::{self, Settling, View};
+use iris_core::dialect;
+use iris_core::evaluate::{self, Ruleset, Settings};
+use iris_core::model::{Evaluation, RawLog, RawSpan, Reading, Row, RowKey, SpanId, Tenant, Timestamp, Trace};
+
+/// A judged trace whose evaluation is committed.
+#[derive(Debug, Clone)]
+pub struct Judging {
+    /// Which.
+    pub key: RowKey,
+    /// The spans that are its runs, in order of start.
+    pub run_spans: Vec<SpanId>,
+    /// What was said of it.
+    pub evaluation: Arc<Evaluation>,
+    /// What was said before, when it was judged before.
+    pub previous: Option<Arc<Evaluation>>,
+}
+
+/// Judges a trace with the rules in force. For one that is `in_progress` what is missing is no finding.
+pub type Judge = Arc<dyn Fn(&Trace) -> Evaluation + Send + Sync>;
+/// Told of a judged trace after its commit. Must not wait.
+pub type Tell = Arc<dyn Fn(&Judging) + Send + Sync>;
+
+/// What the pipeline asks of the pure half, as functions: tests put in ones that panic.
+#[derive(Clone)]
+pub struct Mind {
+    /// What the dialects read from a span.
+    pub read_span: fn(&RawSpan) -> Reading,
+    /// What the dialects read from a log record; nothing when none does.
+    pub read_log: fn(&RawLog) -> Option<Reading>,
+    /// The trace that rows make; nothing when there is no agent, LLM or tool span among them.
+    pub understand: fn(&RowKey, u32, &[Arc<Row>]) -> Option<Trace>,
+    /// The rules in force.
+    pub judge: Judge,
+    /// Carries into a new judging what the one before saw and no later span can take back.
+    pub stand: fn(&Evaluation, Evaluation) -> Evaluation,
+    /// Told of every judged trace, in order.
+    pub judged: Option<Tell>,
+}
+
+impl Mind {
+    /// The real one: all dialects, and for every judging the rules in force then.
+    pub fn new(
+        ruleset: impl Fn(&Tenant) -> Arc<Ruleset> + Send + Sync + 'static,
+        settings: Arc<Settings>,
+        now: fn() -> Timestamp,
+    ) -> Self {
+        let judge = move |trace: &Trace| {
+            let ruleset = ruleset(&trace.tenant);
+            let judge = if trace.in_progress { evaluate::provisional } else { evaluate::judge_trace };
+            judge(&ruleset, trace, &settings, now())
+        };
+        Self {
+            read_span: dialect::read_span,
+            read_log: dialect::read_log,
+            understand: assemble::understand,
+            judge: Arc::new(judge),
+            stand: evaluate::stand,
+            judged: None,
+        }
+    }
+
+    /// Understands and judges a settled trace.
+    pub(super) fn settle(&self, settling: &Settling) -> Option<(Box<Trace>, Box<Evaluation>)> {
+        let mut trace = (self.understand)(&settling.key, settling.version, &settling.rows)?;
+        trace.partial |= settling.partial;
+        trace.seen_through = settling.seen_through;
+        let mut evaluation = (self.judge)(&trace);
+        evaluation.seen_through = settling.seen_through;
+        if let Some(previous) = &settling.previous {
+            evaluation = (self.stand)(previous, evaluation);
+        }
+        Some((Box::new(trace), Box::new(evaluation)))
+    }
+
+    /// Understands and judges a trace as it stands.
+    pub(super) fn provisional(&self, view: &View) -> Option<(Trace, Evaluation)> {
+        let mut trace = (self.understand)(&view.key, view.version, &view.rows)?;
+        trace.in_progress = true;
+        trace.seen_through = view.seen_through;
+        let evaluation = (self.judge)(&trace);
+        Some((trace, evaluation))
+    }
+}
