@@ -41,7 +41,7 @@ fn list(value: &Value, role: Option<&str>, depth: usize) -> Option<Vec<Message>>
             (!messages.is_empty()).then_some(messages)
         }
         Value::Object(map) => {
-            for key in ["messages", "choices", "contents", "input_messages", "output_messages"] {
+            for key in ["messages", "choices", "contents", "replies", "input_messages", "output_messages"] {
                 if let Some(inner @ Value::Array(_)) = map.get(key)
                     && depth < WRAPPERS_MAX
                     && let Some(messages) = list(inner, role, depth + 1)
@@ -244,12 +244,12 @@ fn part(map: &Map<String, Value>, parts: &mut Vec<Part>) {
 
 /// Calls and results that stand under a key of their own: Bedrock and Gemini.
 fn nested_call(map: &Map<String, Value>) -> Option<Part> {
-    for key in ["toolUse", "function_call", "functionCall"] {
+    for key in ["toolUse", "function_call", "functionCall", "tool_call"] {
         if let Some(Value::Object(inner)) = map.get(key) {
             return call(inner);
         }
     }
-    for key in ["toolResult", "function_response", "functionResponse"] {
+    for key in ["toolResult", "function_response", "functionResponse", "tool_call_result"] {
         if let Some(Value::Object(inner)) = map.get(key) {
             return Some(result(inner));
         }
@@ -294,7 +294,9 @@ fn call(map: &Map<String, Value>) -> Option<Part> {
 /// What a tool answered.
 fn result(map: &Map<String, Value>) -> Part {
     let held = ["response", "result", "output", "content", "error"].iter().find_map(|key| map.get(*key));
-    let failed = map.get("is_error").and_then(Value::as_bool) == Some(true)
+    let is_true = |key: &str| map.get(key).and_then(Value::as_bool) == Some(true);
+    let failed = is_true("is_error")
+        || is_true("error")
         || text_at(map, "status").is_some_and(|status| status.eq_ignore_ascii_case("error"));
     let result = match held {
         Some(Value::Array(blocks)) if blocks.iter().all(is_block) => {
@@ -313,7 +315,8 @@ fn result(map: &Map<String, Value>) -> Part {
         other => other,
     };
     let name = ["name", "toolName", "tool_name"].iter().find_map(|key| text_at(map, key)).map(str::to_owned);
-    Part::ToolResult { id: call_id(map), name, result }
+    let origin = map.get("origin").and_then(Value::as_object).and_then(call_id);
+    Part::ToolResult { id: call_id(map).or(origin), name, result }
 }
 
 fn call_id(map: &Map<String, Value>) -> Option<String> {

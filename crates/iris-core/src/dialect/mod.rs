@@ -7,13 +7,22 @@
 
 mod attributes;
 mod calls;
+mod frameworks;
 mod gen_ai;
+mod google_adk;
+mod haystack;
 mod keys;
+mod laminar;
+mod langfuse;
+mod langsmith;
 mod messages;
+mod mlflow;
 mod openinference;
+mod openlit;
 mod openllmetry;
 mod provenance;
 mod pydantic_ai;
+mod recorded;
 mod salvage;
 mod vercel_ai;
 mod words;
@@ -47,10 +56,20 @@ pub trait Dialect: Send + Sync {
 
 /// Every dialect, most specific first: on the same field the earlier wins.
 pub const DIALECTS: &[&dyn Dialect] = &[
+    &langfuse::Langfuse,
     &openinference::OpenInference,
     &vercel_ai::VercelAi,
     &openllmetry::OpenLlmetry,
+    &langsmith::LangSmith,
+    &mlflow::Mlflow,
+    &laminar::Laminar,
+    &google_adk::GoogleAdk,
     &pydantic_ai::PydanticAi,
+    &frameworks::Strands,
+    &frameworks::SemanticKernel,
+    &frameworks::LiteLlm,
+    &haystack::Haystack,
+    &openlit::OpenLit,
     &gen_ai::GenAi,
 ];
 

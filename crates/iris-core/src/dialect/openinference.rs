@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::attributes::{self, Slots};
 use super::keys::{self, openinference as key};
-use super::{Dialect, calls, fill, messages, salvage, words};
+use super::{Dialect, fill, messages, recorded, salvage};
 use crate::model::{RawSpan, Reading, Role};
 
 /// See the module.
@@ -201,29 +201,7 @@ fn llm(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
             fill(field, into, &mut reading.sources, read.map(|read| (prefix, read)));
         }
     }
-    if reading.input_messages.is_none()
-        && let Some((key, value)) = slots.get(Field::Input as usize)
-    {
-        match messages::read(value).filter(|read| messages::question(read).is_some()) {
-            Some(read) => fill("input_messages", &mut reading.input_messages, &mut reading.sources, Some((key, read))),
-            None => {
-                fill("input", &mut reading.input, &mut reading.sources, words::question(value).map(|text| (key, text)));
-            }
-        }
-    }
-    if reading.output_messages.is_none()
-        && let Some((key, value)) = slots.get(Field::Output as usize)
-    {
-        match messages::read_as(&reply(value), None) {
-            Some(read) => {
-                fill("output_messages", &mut reading.output_messages, &mut reading.sources, Some((key, read)));
-            }
-            None => {
-                let text = words::answer(value).filter(|text| !text.starts_with("assistant: "));
-                fill("output", &mut reading.output, &mut reading.sources, text.map(|text| (key, text)));
-            }
-        }
-    }
+    recorded::llm(reading, slots.get(Field::Input as usize), slots.get(Field::Output as usize));
 }
 
 /// Messages of which nothing was kept say nothing.
@@ -232,36 +210,15 @@ fn without_empty(mut read: Vec<crate::model::Message>) -> Vec<crate::model::Mess
     read
 }
 
-/// The part of a raw reply that holds messages: a responses API reply lists them under `output`.
-fn reply(value: &Value) -> Value {
-    let opened = salvage::unwrapped(value);
-    match opened.get("output") {
-        Some(items @ Value::Array(_)) => items.clone(),
-        _ => match opened.get("content") {
-            // Gemini: the content has the role.
-            Some(content @ Value::Object(inner)) if inner.contains_key("parts") => content.clone(),
-            _ => opened,
-        },
-    }
-}
-
 /// One execution of a tool. `tool.parameters` is its schema in most libraries, never the arguments.
 fn tool(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     use Field as F;
     let sources = &mut reading.sources;
     fill("tool_name", &mut reading.tool_name, sources, slots.text(F::ToolName as usize));
     fill("tool_call_id", &mut reading.tool_call_id, sources, slots.text(F::ToolId as usize));
-    if let Some((key, value)) = slots.get(F::Input as usize) {
-        fill("tool_arguments", &mut reading.tool_arguments, sources, Some((key, calls::arguments(value))));
-    }
-    let asked = slots.get(F::ToolArguments as usize).map(|(key, value)| (key, calls::arguments(value)));
-    fill("tool_arguments", &mut reading.tool_arguments, sources, asked);
-    if let Some((key, value)) = slots.get(F::Output as usize) {
-        let answered = calls::answered(value);
-        fill("tool_result", &mut reading.tool_result, sources, Some((key, answered.result)));
-        fill("tool_call_id", &mut reading.tool_call_id, sources, answered.call_id.map(|id| (key, id)));
-        fill("error", &mut reading.error, sources, answered.error.map(|error| (key, error)));
-    }
+    let asked = slots.get(F::ToolArguments as usize).filter(|_| slots.get(F::Input as usize).is_none());
+    recorded::tool(reading, slots.get(F::Input as usize).or(asked), slots.get(F::Output as usize));
+    let sources = &mut reading.sources;
     let name = span.name.strip_prefix("tool.").unwrap_or(&span.name);
     let name = name.strip_suffix(".run").or_else(|| name.strip_suffix(".__call__")).unwrap_or(name);
     fill("tool_name", &mut reading.tool_name, sources, Some((keys::SPAN_NAME, name.to_owned())));
@@ -270,45 +227,17 @@ fn tool(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
 /// An agent or a step: what it was asked and what it answered.
 fn step(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     use Field as F;
-    let sources = &mut reading.sources;
-    if let Some((key, value)) = slots.get(F::Input as usize) {
-        // Unrecognised JSON is kept as it stands; what reads it prefers words from the model calls below.
-        let text = words::question(value).or_else(|| raw(value));
-        fill("input", &mut reading.input, sources, text.map(|text| (key, text)));
-    }
-    if let Some((key, value)) = slots.get(F::CrewTasks as usize) {
-        fill("input", &mut reading.input, sources, tasks(value).map(|text| (key, text)));
-    }
-    if let Some((key, value)) = slots.get(F::Output as usize) {
-        let text = words::answer(value).or_else(|| raw(value));
-        fill("output", &mut reading.output, sources, text.map(|text| (key, text)));
-    }
-    if slots.get(F::Messages as usize).is_some()
-        && reading.input.as_deref().is_none_or(|input| input.starts_with(['{', '[']))
-    {
+    let tasks = slots.get(F::CrewTasks as usize).and_then(|(key, value)| Some((key, tasks(value)?)));
+    recorded::step(reading, slots.get(F::Input as usize), slots.get(F::Output as usize));
+    fill("input", &mut reading.input, &mut reading.sources, tasks);
+    let is_data = reading.input.as_deref().is_none_or(|input| input.starts_with(['{', '[']));
+    if is_data && slots.get(F::Messages as usize).is_some() {
         let read = attributes::indexed(&span.attributes, key::INPUT_MESSAGES).and_then(|list| messages::read(&list));
-        let text = read.and_then(|read| messages::question(&read));
-        if let Some(text) = text {
+        if let Some(text) = read.and_then(|read| messages::question(&read)) {
             reading.input = Some(text);
             reading.sources.insert("input".to_owned(), key::INPUT_MESSAGES.to_owned());
         }
     }
-}
-
-/// Data in which no words stand out, unless it is a printed object or only asks for tools.
-fn raw(value: &Value) -> Option<String> {
-    let text = attributes::text(value)?;
-    if salvage::is_repr(&text) || messages::read(value).is_some() {
-        return None;
-    }
-    let data = salvage::json(&text)?;
-    let calls = data.as_array().is_some_and(|items| items.iter().all(is_call));
-    (!calls && !matches!(&data, Value::Object(map) if map.is_empty())).then_some(text)
-}
-
-fn is_call(item: &Value) -> bool {
-    let has = |name: &str| item.get(name).is_some();
-    (has("name") || has("toolName")) && (has("arguments") || has("args") || has("input"))
 }
 
 /// What the tasks of a crew ask for.

@@ -4,7 +4,7 @@
 
 use super::attributes::Slots;
 use super::keys::openllmetry as key;
-use super::{Dialect, calls, fill, words};
+use super::{Dialect, fill, recorded};
 use crate::model::{RawSpan, Reading, Role};
 
 /// See the module.
@@ -102,14 +102,7 @@ fn tool(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     use Field as F;
     let sources = &mut reading.sources;
     fill("tool_name", &mut reading.tool_name, sources, slots.text(F::Name as usize));
-    let arguments = slots.get(F::Input as usize).map(|(key, value)| (key, calls::arguments(value)));
-    fill("tool_arguments", &mut reading.tool_arguments, sources, arguments);
-    if let Some((key, value)) = slots.get(F::Output as usize) {
-        let answered = calls::answered(value);
-        fill("tool_result", &mut reading.tool_result, sources, Some((key, answered.result)));
-        fill("tool_call_id", &mut reading.tool_call_id, sources, answered.call_id.map(|id| (key, id)));
-        fill("error", &mut reading.error, sources, answered.error.map(|error| (key, error)));
-    }
+    recorded::tool(reading, slots.get(F::Input as usize), slots.get(F::Output as usize));
 }
 
 fn step(slots: &Slots<'_, FIELDS>, reading: &mut Reading, is_agent: bool) {
@@ -119,8 +112,5 @@ fn step(slots: &Slots<'_, FIELDS>, reading: &mut Reading, is_agent: bool) {
         fill("agent_name", &mut reading.agent_name, sources, slots.text(F::Name as usize));
     }
     fill("agent_name", &mut reading.agent_name, sources, slots.text(F::AgentProperty as usize));
-    let asked = slots.get(F::Input as usize).and_then(|(key, value)| Some((key, words::question(value)?)));
-    fill("input", &mut reading.input, sources, asked);
-    let answered = slots.get(F::Output as usize).and_then(|(key, value)| Some((key, words::answer(value)?)));
-    fill("output", &mut reading.output, sources, answered);
+    recorded::step(reading, slots.get(F::Input as usize), slots.get(F::Output as usize));
 }

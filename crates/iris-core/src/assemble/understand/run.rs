@@ -1,9 +1,11 @@
 //! Which stretches of a trace are runs of an agent, and what each was asked and answered.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::tree::{Node, Tree};
 use super::{span_ms, tools, usage};
 use crate::dialect;
-use crate::model::{Message, Reading, Role, Run, Timestamp};
+use crate::model::{Message, Reading, Role, Run, SpanId, Timestamp};
 
 /// One run: the span that is the run, when there is one, and everything in it.
 pub struct Stretch {
@@ -167,36 +169,69 @@ fn output(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
     answer.filter(|answer| !is_failure(tree, stretch, answer))
 }
 
-/// The model calls among some places, once each, in the order of start.
-pub fn calls<'t, 'a>(tree: &'t Tree<'a>, places: &[usize]) -> Vec<&'t Node<'a>> {
-    let is_call = |at: &usize| tree.role(*at) == Some(Role::Llm);
-    let says = |at: usize| {
-        tree.get(at).is_some_and(|node| node.reading.output_messages.is_some() || node.reading.input_messages.is_some())
-    };
-    let outer_says = |at: usize| usage::call_above(tree, at).is_some_and(says);
-    let mut answers = std::collections::BTreeSet::new();
-    places
-        .iter()
-        .copied()
-        .filter(is_call)
-        .filter(|at| !outer_says(*at))
-        .filter(|at| {
-            says(*at) || tree.get(*at).is_some_and(|node| node.reading.output.is_some() || node.reading.error.is_some())
-        })
-        .filter_map(|at| tree.get(at))
-        .filter(|node| node.reading.response_id.as_deref().is_none_or(|id| answers.insert(id)))
-        .collect()
+/// One model call, as the spans that recorded it tell together.
+pub struct Call<'t> {
+    /// When it began, and what breaks ties.
+    order: (Timestamp, SpanId),
+    /// What it was asked.
+    pub asked: Option<&'t [Message]>,
+    /// What it answered.
+    pub answered: Option<&'t [Message]>,
+    /// Its answer in words, where no messages were kept.
+    text: Option<&'t str>,
+    failed: bool,
+    response_id: Option<&'t str>,
+}
+
+impl Call<'_> {
+    fn says(&self) -> bool {
+        self.answered.is_some() || self.text.is_some()
+    }
+}
+
+/// The model calls among some places, once each, in the order of start. Of spans that recorded the same call the
+/// outermost that has the answer speaks for it.
+pub fn calls<'t>(tree: &'t Tree<'_>, places: &[usize]) -> Vec<Call<'t>> {
+    let reading = |at: usize| tree.get(at).map(|node| node.reading.as_ref());
+    let says = |at: usize| reading(at).is_some_and(|read| read.output_messages.is_some() || read.output.is_some());
+    let calls: Vec<usize> = places.iter().copied().filter(|at| tree.role(*at) == Some(Role::Llm)).collect();
+    let above = |at: usize| std::iter::successors(usage::call_above(tree, at), |at| usage::call_above(tree, *at));
+    let spoken_for: BTreeSet<usize> = calls.iter().copied().filter(|at| says(*at)).flat_map(above).collect();
+    let mut found: Vec<Call<'t>> = Vec::new();
+    let mut answers: BTreeMap<&str, usize> = BTreeMap::new();
+    for at in calls {
+        let doubled =
+            if says(at) { above(at).any(says) } else { spoken_for.contains(&at) || above(at).next().is_some() };
+        let Some(node) = tree.get(at).filter(|_| !doubled) else { continue };
+        let read = node.reading.as_ref();
+        let outer = || above(at).find_map(|at| reading(at)?.input_messages.as_deref());
+        let call = Call {
+            order: (node.span.start, node.span.span_id),
+            asked: read.input_messages.as_deref().or_else(outer),
+            answered: read.output_messages.as_deref(),
+            text: read.output.as_deref(),
+            failed: read.error.is_some(),
+            response_id: read.response_id.as_deref(),
+        };
+        match call.response_id.and_then(|id| answers.get(id)).and_then(|at| found.get_mut(*at)) {
+            Some(known) if !known.says() && call.says() => *known = call,
+            Some(_) => {}
+            None => {
+                if let Some(id) = call.response_id {
+                    answers.insert(id, found.len());
+                }
+                found.push(call);
+            }
+        }
+    }
+    found
 }
 
 /// The answer of the last model call. Earlier words were not the last; a call for tools is no answer.
-fn last_call(calls: &[&Node<'_>], failed: bool) -> Option<String> {
-    let said = |node: &&&Node<'_>| {
-        node.reading.output_messages.is_some() || node.reading.output.is_some() || node.reading.error.is_some()
-    };
-    let last = calls.iter().max_by_key(|node| (said(node), node.span.start, node.span.span_id))?;
-    let messages: Option<&[Message]> = last.reading.output_messages.as_deref();
-    let pending = messages.is_some_and(dialect::is_pending);
-    let answer = messages.and_then(dialect::answer).or_else(|| last.reading.output.clone());
+fn last_call(calls: &[Call<'_>], failed: bool) -> Option<String> {
+    let last = calls.iter().filter(|call| call.says() || call.failed).max_by_key(|call| call.order)?;
+    let pending = last.answered.is_some_and(dialect::is_pending);
+    let answer = last.answered.and_then(dialect::answer).or_else(|| last.text.map(str::to_owned));
     answer.filter(|text| !(dialect::is_repr(text) || failed && pending))
 }
 

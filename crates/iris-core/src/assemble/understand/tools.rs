@@ -128,12 +128,11 @@ impl<'t> Talk<'t> {
         let mut talk = Self { requests: Vec::new(), results: BTreeMap::new(), is_known: false };
         let calls = run::calls(tree, places);
         let mut seen = BTreeSet::new();
-        for node in &calls {
-            let asked = node.reading.input_messages.as_deref().unwrap_or_default();
+        for call in &calls {
+            let asked = call.asked.unwrap_or_default();
             talk.hear(asked, &mut seen, since_question(asked));
-            let answered = node.reading.output_messages.as_deref().unwrap_or_default();
-            talk.hear(answered, &mut seen, 0);
-            talk.is_known |= node.reading.output_messages.is_some();
+            talk.hear(call.answered.unwrap_or_default(), &mut seen, 0);
+            talk.is_known |= call.answered.is_some();
         }
         if !talk.is_known {
             for node in tree.of(places).filter(|node| matches!(node.reading.role, Some(Role::Agent | Role::Chain))) {

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use crate::dialect::{self, DETAILS_EVENT};
 use crate::model::{Observation, RawLog, RawSpan, Reading, Role, Row, SpanId, StatusCode, Usage};
 
+/// How many ancestors of a span are looked at; a chain of spans deeper than this is no program's.
+const ANCESTORS_MAX: usize = 256;
+
 /// One span with what it means.
 pub struct Node<'a> {
     pub span: &'a RawSpan,
@@ -132,6 +135,7 @@ impl<'a> Tree<'a> {
         std::iter::successors(self.get(at).and_then(|node| node.parent), |at| {
             self.get(*at).and_then(|node| node.parent)
         })
+        .take(ANCESTORS_MAX)
     }
 
     /// A node and everything below it, in the order of start.
