@@ -9,7 +9,7 @@ use crate::text::View;
 
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r#"(?ix)(?: (?-u:\b)(?:dob|d\.o\.b\.?|birth[\ _-]?da(?:te|y)|date[\ _-]of[\ _-]birth|born(?:\ on)?|geburtsdatum|geboren|date\ de\ naissance|fecha\ de\ nacimiento)
+        r#"(?ix)(?: (?-u:\b)(?:dob|d\.o\.b\.?|birth[\ _-]?da(?:te|y)|date[\ _-]of[\ _-]birth|born(?:\ on)?[:=]|geburtsdatum|geboren|date\ de\ naissance|fecha\ de\ nacimiento)
           | 生年月日 | 出生日期 )
           ["'\ ]{0,3}(?:is|was|:|=|-|am|le|el)?["'\ ]{0,3}
           ( [0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}

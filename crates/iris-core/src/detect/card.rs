@@ -19,9 +19,11 @@ static CARD_WORDS: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)(?-u:\b)(?:cards?|credit|debit|visa|master ?card|amex|american express|discover|diners|jcb|union ?pay|maestro|payment|pan|cc|cvv|cvc|exp(?:ir(?:y|es|ation))?)(?-u:\b)|card_?(?:no|num)|karte|tarjeta|carte|カード|卡号|карт",
     )
 });
+static CARD_NUMBER_WORDS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"(?i)(?:card|cc)[ _-]?(?:number|num|no\.?|#)?(?:[ ]is)?[ :="']{1,4}$"#));
 static ID_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)(?:order|track|transaction|invoice|shipment|parcel|fedex|ups|dhl|reference|\bref|ticket|isbn|\bean\b|gtin|imei|serial|epoch|timestamp|time_?ms|millis|seed|job|build|batch|request|trace|span|session|message|event|uuid|sku|barcode|(?:^|[^a-z])id|_id)",
+        r"(?i)(?:order|track|transaction|invoice|shipment|parcel|fedex|ups|dhl|reference|(?-u:\b)ref|ticket|isbn|(?-u:\b)ean(?-u:\b)|gtin|imei|serial|epoch|timestamp|time_?ms|millis|seed|job|build|batch|request|trace|span|session|message|event|uuid|sku|barcode|(?:^|[^a-z])id|_id)",
     )
 });
 
@@ -31,7 +33,11 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
     let groups = groups(text);
     let mut hits = Vec::new();
     let mut next = 0;
-    while let Some(window) = groups.get(next..).filter(|rest| !rest.is_empty() && hits.len() < HITS_MAX) {
+    while let Some(window) = groups.get(next..).filter(|_| hits.len() < HITS_MAX) {
+        // No card begins with a group of another length.
+        let Some(skipped) = window.iter().position(|group| matches!(group.len(), 4 | 6 | 12..=19)) else { break };
+        next += skipped;
+        let window = window.get(skipped..).unwrap_or(window);
         match printed(text, window) {
             Some((count, bytes, solid)) => {
                 let number = digits::of(text.get(bytes.clone()).unwrap_or(""));
@@ -49,13 +55,14 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
 }
 
 /// How cards are grouped in print, longest first.
-const SHAPES: [&[usize]; 11] = [
+const SHAPES: [&[usize]; 12] = [
     &[4, 4, 4, 4, 3],
     &[4, 4, 4, 4],
     &[4, 6, 5],
     &[4, 6, 4],
     &[6, 4, 4, 4],
     &[4, 5, 4],
+    &[12],
     &[19],
     &[16],
     &[15],
@@ -73,7 +80,8 @@ fn printed(text: &str, window: &[Group]) -> Option<(usize, Range<usize>, bool)> 
         let bytes = first.start..last.end;
         if fits && context::is_number_alone(text, &bytes) {
             let number = digits::of(text.get(bytes.clone()).unwrap_or(""));
-            if luhn(&number) && is_issued(&number) {
+            let called = || CARD_NUMBER_WORDS.is_match(context::before(text, bytes.start, NEAR_BYTES));
+            if luhn(&number) && (is_issued(&number) || number.starts_with(['3', '4', '5', '6']) && called()) {
                 return Some((shape.len(), bytes, shape.len() == 1));
             }
         }

@@ -16,7 +16,7 @@ const DOMAIN_BYTES_MAX: usize = 255;
 
 static SPELLED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\b([a-z0-9][a-z0-9._%+-]{0,63})\s?[(\[{]\s?at\s?[)\]}]\s?([a-z0-9-]{1,63}(?:\s?(?:[(\[{]\s?dot\s?[)\]}]|\.|\sdot\s)\s?[a-z0-9-]{1,63}){1,4})\b",
+        r"(?i)(?-u:\b)([a-z0-9][a-z0-9._%+-]{0,63})\s?[(\[{]\s?at\s?[)\]}]\s?([a-z0-9-]{1,63}(?:\s?(?:[(\[{]\s?dot\s?[)\]}]|\.|\sdot\s)\s?[a-z0-9-]{1,63}){1,4})(?-u:\b)",
     )
 });
 static DOT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\s?(?:[(\[{]\s?dot\s?[)\]}]|\sdot\s)\s?"));

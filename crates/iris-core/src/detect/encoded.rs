@@ -2,19 +2,23 @@
 //!
 //! Work is bounded: a run longer than a few kilobytes is data, not a disguise, and only so many runs are opened.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{HITS_MAX, Hit, Standing, card, email, iban, pattern, secret, ssn};
+use super::{HITS_MAX, Hit, Standing, card, context, email, iban, pattern, secret, ssn};
 use crate::text::View;
 
 /// How many runs are decoded.
 const RUNS_MAX: usize = 64;
 
 static BASE64: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9+/_-]{16,4096}={0,2}"));
-static ESCAPED: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"[!-~]{0,120}(?:%[0-9A-Fa-f]{2}|&#x?[0-9A-Fa-f]{2,6};|\\u[0-9A-Fa-f]{4})[!-~]{0,240}"));
+static ESCAPE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"%[0-9A-Fa-f]{2}|&#[xX]?[0-9A-Fa-f]{2,6};|\\u[0-9A-Fa-f]{4}"));
+
+/// How many bytes around an escape belong to its run.
+const AROUND_BYTES: usize = 120;
 
 /// Finds personal data and credentials in what is encoded; the hit covers the whole encoded run.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
@@ -25,11 +29,27 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
         let decoded = base64(run.as_str()).or_else(|| hex(run.as_str()));
         hits.extend(decoded.as_deref().and_then(behind).map(|hit| Hit { bytes: run.range(), ..hit }));
     }
-    for run in ESCAPED.find_iter(text).take(RUNS_MAX) {
-        hits.extend(behind(&unescape(run.as_str())).map(|hit| Hit { bytes: run.range(), ..hit }));
+    for run in escaped(text).take(RUNS_MAX) {
+        let decoded = unescape(text.get(run.clone()).unwrap_or(""));
+        hits.extend(behind(&decoded).map(|hit| Hit { bytes: run, ..hit }));
     }
     hits.truncate(HITS_MAX);
     hits
+}
+
+/// Runs of visible ASCII around escapes, none overlapping.
+fn escaped(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut free_from = 0;
+    ESCAPE.find_iter(text).filter_map(move |escape| {
+        if escape.start() < free_from {
+            return None;
+        }
+        let head = context::before(text, escape.start(), AROUND_BYTES.min(escape.start() - free_from));
+        let tail = context::after(text, escape.end(), 2 * AROUND_BYTES);
+        let start = escape.start() - head.bytes().rev().take_while(u8::is_ascii_graphic).count();
+        free_from = escape.end() + tail.bytes().take_while(u8::is_ascii_graphic).count();
+        Some(start..free_from)
+    })
 }
 
 fn behind(decoded: &str) -> Option<Hit> {

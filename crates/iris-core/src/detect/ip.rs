@@ -12,7 +12,7 @@ static V4: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9]{1,3}(?:\.[0-9]{1,3
 static V6: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{0,4}){2,7}"));
 static VERSION_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)(?:version|release|build|\bver|\bv|chrome/|firmware|driver|assembly|package|section|§|[a-z]/)[ .:=]*$",
+        r"(?i)(?:version|release|build|(?-u:\b)ver|(?-u:\b)v|chrome/|firmware|driver|assembly|package|section|§|[a-z]/)[ .:=]*$",
     )
 });
 

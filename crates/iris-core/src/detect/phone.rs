@@ -25,7 +25,12 @@ static NATIONAL: LazyLock<Regex> = LazyLock::new(|| {
 });
 static CALLED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)(?:(?-u:\b)(?:tel|phones?|telephone|mobile|cell(?:phone)?|fax|call(?:ed|ing)?|dial|ring|whats ?app|sms|texts?|reach(?:ed)?|hotline|pager|handy|telefono?|t[ée]l[ée]phone|telefoon|numero|phone_?(?:no|number)|contact)(?-u:\b)|電話|电话|手机|전화|телефон|тел\.?)[^0-9+(\n]{0,40}(\(?\+?[0-9](?:[ .\-()/]{0,3}[0-9]){6,14})",
+        r"(?i)(?:(?-u:\b)(?:tel|phones?|telephone|mobile|cell(?:phone)?|fax|call(?:ed|ing)?|dial|ring|whats ?app|sms|texts?|reach(?:ed)?|hotline|pager|answering(?: at| on)?|registered(?: number)?|my number|handy|telefono?|t[ée]l[ée]phone|telefoon|numero|phone_?(?:no|number)|contact)(?-u:\b)|電話|电话|手机|전화|телефон|тел\.?)[^0-9+(\n]{0,40}(\(?\+?[0-9](?:[ .\-()/]{0,3}[0-9]){6,14})",
+    )
+});
+static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(\(?\+?[0-9](?:[ .\-()/]{0,2}[0-9]){6,14}(?:x[0-9]{1,6})?)[ ,]{0,2}\(?(?:office|fax|mobile|cell|home|work|tel)(?-u:\b)",
     )
 });
 static OTHER_WORDS: LazyLock<Regex> = LazyLock::new(|| {
@@ -42,7 +47,8 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
     let american = NORTH_AMERICAN.find_iter(text).map(|found| (found.range(), Shape::NorthAmerican));
     let national = NATIONAL.find_iter(text).map(|found| (found.range(), Shape::National));
     let called = CALLED.captures_iter(text).filter_map(|found| Some((found.get(1)?.range(), Shape::Called)));
-    for (bytes, shape) in shaped.chain(american).chain(national).chain(called) {
+    let named = NAMED.captures_iter(text).filter_map(|found| Some((found.get(1)?.range(), Shape::Named)));
+    for (bytes, shape) in shaped.chain(american).chain(national).chain(called).chain(named) {
         if hits.len() >= HITS_MAX {
             break;
         }
@@ -71,7 +77,10 @@ enum Shape {
     International,
     NorthAmerican,
     National,
+    /// A word before it says so.
     Called,
+    /// A word after it says so.
+    Named,
 }
 
 fn judge(text: &str, bytes: &Range<usize>, shape: Shape) -> Option<Standing> {
@@ -87,7 +96,7 @@ fn judge(text: &str, bytes: &Range<usize>, shape: Shape) -> Option<Standing> {
         Shape::International => is_international(number.strip_prefix("00").unwrap_or(&number)),
         Shape::NorthAmerican => is_north_american(&number),
         Shape::National => true,
-        Shape::Called => (7..=15).contains(&number.len()) && !is_date_or_range(whole),
+        Shape::Called | Shape::Named => (7..=15).contains(&number.len()) && !is_date_or_range(whole),
     };
     if reserved::is_test_phone(&number) {
         return Some(Standing::TestValue);

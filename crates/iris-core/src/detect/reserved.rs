@@ -176,10 +176,15 @@ pub fn is_stand_in(value: &str) -> bool {
         || lower.contains("${")
         || lower.contains("{{")
         || lower.contains("...");
-    masked || run || opened || STAND_IN_WORDS.iter().any(|word| lower.contains(word)) || EXACT.contains(&lower.as_str())
+    masked
+        || run
+        || is_counted_up(&lower)
+        || opened
+        || STAND_IN_WORDS.iter().any(|word| lower.contains(word))
+        || EXACT.contains(&lower.as_str())
 }
 
-const STAND_IN_WORDS: [&str; 26] = [
+const STAND_IN_WORDS: [&str; 23] = [
     "example",
     "placeholder",
     "changeme",
@@ -201,9 +206,6 @@ const STAND_IN_WORDS: [&str; 26] = [
     "notreal",
     "not_real",
     "undefined",
-    "abcdefgh",
-    "12345678",
-    "01234567",
     "foobar",
     "lorem",
 ];
@@ -232,6 +234,13 @@ const EXACT: [&str; 22] = [
     "test",
     "guest",
 ];
+
+/// `1234567890abcdef` and the like: most characters follow from the one before.
+fn is_counted_up(lower: &str) -> bool {
+    let letters: Vec<u8> = lower.bytes().filter(u8::is_ascii_alphanumeric).collect();
+    let follows = |pair: &&[u8]| matches!(pair, [a, b] if *b == a.wrapping_add(1) || (*a, *b) == (b'9', b'0') || (*a, *b) == (b'0', b'a'));
+    letters.len() >= 8 && letters.windows(2).filter(follows).count() * 10 >= letters.len() * 6
+}
 
 fn longest_run(text: &str) -> usize {
     let (mut longest, mut run, mut last) = (0, 0, None);

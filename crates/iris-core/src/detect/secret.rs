@@ -29,6 +29,9 @@ pub(super) struct Entry {
     /// The secret must hold a letter and a digit.
     #[serde(default)]
     pub mixed: bool,
+    /// The match does not count when its text holds one of these lower-case words.
+    #[serde(default)]
+    pub unless: Vec<String>,
     /// Must be found; `{class:length}` stands for characters drawn by a fixed generator.
     #[cfg_attr(not(test), expect(dead_code, reason = "read by the tests that prove the table"))]
     pub examples: Vec<String>,
@@ -105,7 +108,9 @@ pub(super) fn find_one(entry: &'static Entry, text: &str) -> Vec<Hit> {
     let secrets = pattern.captures_iter(text).filter_map(|found| {
         let whole = found.get(0)?;
         let secret = found.get(1).unwrap_or(whole);
-        counts(entry, secret.as_str()).then(|| (secret.range(), secret.as_str()))
+        let said = whole.as_str().to_ascii_lowercase();
+        let other = entry.unless.iter().any(|word| said.contains(word.as_str()));
+        (!other && counts(entry, secret.as_str())).then(|| (secret.range(), secret.as_str()))
     });
     secrets.take(HITS_MAX).map(|(bytes, secret)| hit(entry, bytes, secret)).collect()
 }

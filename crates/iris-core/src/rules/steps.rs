@@ -27,17 +27,17 @@ fn pattern(source: &'static str) -> Regex {
 
 static ERROR_HEAD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)^\W{0,4}(?:[a-z_.]{0,60}(?:error|exception)\b\s?[:\-!(]|(?:error|fatal)\s(?:executing|calling|running|invoking|while|occurred)|fatal(?: error)?:|traceback \(most recent call last\)|panic:|uncaught |unhandled |segmentation fault|failed to |tool (?:execution|call) failed|(?:http(?: error)?|status(?: code)?)[ :=]{1,3}[45][0-9]{2}\b|[45][0-9]{2} (?:bad request|unauthorized|forbidden|not found|internal server error|bad gateway|service unavailable|gateway time-?out|too many requests))",
+        r"(?i)^[^A-Za-z0-9]{0,4}(?:[a-z_.]{0,60}(?:error|exception)(?-u:\b)\s?[:\-!(]|(?:error|fatal)\s(?:executing|calling|running|invoking|while|occurred)|fatal(?: error)?:|traceback \(most recent call last\)|panic:|uncaught |unhandled |segmentation fault|failed to |tool (?:execution|call) failed|(?:http(?: error)?|status(?: code)?)[ :=]{1,3}[45][0-9]{2}(?-u:\b)|[45][0-9]{2} (?:bad request|unauthorized|forbidden|not found|internal server error|bad gateway|service unavailable|gateway time-?out|too many requests))",
     )
 });
 static ERROR_INSIDE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)no such file or directory|command not found|permission denied|operation not permitted|cannot access|is not recognized as an internal or external command|connection (?:refused|timed out|reset by peer)|no such table|error executing tool|\bE(?:CONNREFUSED|TIMEDOUT|NOTFOUND|ACCES|NOENT)\b|rate limit exceeded|(?:exit(?:ed)?(?: with)?|exit code|exit status|returned) (?:code |status |exit code |exit status )?[1-9][0-9]{0,2}\s*$",
+        r"(?i)no such file or directory|command not found|permission denied|operation not permitted|cannot access|is not recognized as an internal or external command|connection (?:refused|timed out|reset by peer)|no such table|error executing tool|(?-u:\b)E(?:CONNREFUSED|TIMEDOUT|NOTFOUND|ACCES|NOENT)(?-u:\b)|rate limit exceeded|(?:exit(?:ed)?(?: with)?|exit code|exit status|returned) (?:code |status |exit code |exit status )?[1-9][0-9]{0,2}\s*$",
     )
 });
 static TEST_SUMMARY: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?m)^(?:=*\s?FAILED\b|FAIL\b|--- FAIL|BUILD FAILED|FAILURE:|npm ERR!|npm error|make: \*\*\*|error\[E[0-9]+\]).{0,200}$|(?i:\b[1-9][0-9]{0,5} (?:tests? )?(?:failed|failures?|errors?)\b)",
+        r"(?m)^(?:=*\s?FAILED(?-u:\b)|FAIL(?-u:\b)|--- FAIL|BUILD FAILED|FAILURE:|npm ERR!|npm error|make: \*\*\*|error\[E[0-9]+\]).{0,200}$|(?i:(?-u:\b)[1-9][0-9]{0,5} (?:tests? )?(?:failed|failures?|errors?)(?-u:\b))",
     )
 });
 static RUNS_COMMANDS: LazyLock<Regex> = LazyLock::new(|| {
@@ -176,9 +176,11 @@ fn clip(text: &str) -> String {
     crate::text::head(text.trim(), 300).to_lowercase()
 }
 
-/// Whether every word-like argument of the failed call comes back in the later one: a corrected call.
+/// Whether the later call is the failed one corrected: every scalar argument comes back in it, or one that identifies.
 fn same_subject(failed: &ToolCall, later: &ToolCall) -> bool {
     let (Some(Value::Object(failed)), Some(Value::Object(later))) = (&failed.input, &later.input) else { return false };
+    let identifies = |key: &str| ["id", "Id", "number", "code", "key"].iter().any(|end| key.ends_with(end));
+    let shared = failed.iter().any(|(key, value)| identifies(key) && later.get(key) == Some(value));
     let mut values = failed.values().filter(|value| value.is_string() || value.is_number()).peekable();
-    values.peek().is_some() && values.all(|value| later.values().any(|other| other == value))
+    shared || values.peek().is_some() && values.all(|value| later.values().any(|other| other == value))
 }

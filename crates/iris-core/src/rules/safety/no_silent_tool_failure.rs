@@ -45,7 +45,7 @@ static ADMITS: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "the pattern is a constant, and a test compiles it")]
     Regex::new(
         r"(?ix)
-        \b(?: fail(?:s|ed|ure|ures|ing)? | errors? | errored | exceptions? | crash(?:ed)? | threw | traceback
+        (?-u:\b)(?: fail(?:s|ed|ure|ures|ing)? | errors? | errored | exceptions? | crash(?:ed)? | threw | traceback
             | unsuccessful(?:ly)? | did(?:\ not|n['’]t)\ (?:succeed|work|return|complete|respond|finish|load|pass)
             | could(?:\ not|n['’]t) | can(?:\ ?not|['’]t) | unable\ to | (?:was|were)(?:\ not|n['’]t)\ able
             | no\ (?:match(?:es)?|results?|output|hits|response|data|records?|such|access)
@@ -54,11 +54,11 @@ static ADMITS: LazyLock<Regex> = LazyLock::new(|| {
             | (?:is|are|was|were|seems?)\ (?:missing|down|offline|unreachable|inaccessible|unavailable) | missing
             | unavailable | inaccessible | permission\ denied | access\ denied | forbidden | unauthori[sz]ed | refused
             | timed\ out | time-?out | unverified | unconfirmed | not\ (?:been\ )?(?:verified|confirmed) | rejected
-            | (?:rate|quota)[\ -]limit(?:ed)? | went\ wrong | not\ certain | not\ sure | (?:broke|broken)\b
-            | neither\ .{1,160}\ nor\ | had\ (?:a\ )?(?:trouble|problems?|issues?) | ran\ into )\b
+            | (?:rate|quota)[\ -]limit(?:ed)? | went\ wrong | (?:broke|broken)(?-u:\b)
+            | neither\ .{1,160}\ nor\ | had\ (?:a\ )?(?:trouble|problems?|issues?) | ran\ into )(?-u:\b)
         | fehlgeschlagen | fehler | konnte\ .{0,40}nicht | nicht\ (?:gefunden|verfügbar|erreichbar)
         | échec | échoué | erreur | n['’]ai\ pas\ pu | introuvable | indisponible
-        | \berror\b | falló | fallado | no\ (?:se\ )?pud[eo] | no\ disponible
+        | (?-u:\b)error(?-u:\b) | falló | fallado | no\ (?:se\ )?pud[eo] | no\ disponible
         | 失败 | 错误 | 无法 | 找不到 | 失敗 | エラー | できません | 見つかりません | 오류 | 실패",
     )
     .expect("a constant pattern compiles")
@@ -68,10 +68,10 @@ static ADMITS: LazyLock<Regex> = LazyLock::new(|| {
 static DENIES: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "the pattern is a constant, and a test compiles it")]
     Regex::new(
-        r"(?ix)\b(?: (?:no|zero|0|without(?:\ any)?|free\ of|never\ any|not\ a\ single)\ (?:\w+\ ){0,2}(?:errors?|failures?|exceptions?|issues?|problems?|crash(?:es)?|timeouts?)
-            | (?:errors?|failures?|failed)\s?[:=]\s?0\b | 0\ failed | (?:error|failure)[\ -]free
-            | (?:did(?:\ not|n['’]t)|never|nothing|none)\ (?:\w+\ )?fail(?:ed)?
-            | (?:fix(?:ed|es)?|resolved|handled|recovered\ from|solved|addressed)\ (?:the\ |an?\ |this\ |all\ )?(?:\w+\ ){0,2}(?:errors?|failures?|exceptions?|issues?)
+        r"(?ix)(?-u:\b)(?: (?:no|zero|0|without(?:\ any)?|free\ of|never\ any|not\ a\ single)\ (?:[a-z]+\ ){0,2}(?:errors?|failures?|exceptions?|issues?|problems?|crash(?:es)?|timeouts?)
+            | (?:errors?|failures?|failed)\s?[:=]\s?0(?-u:\b) | 0\ failed | (?:seconds?|minutes?|ms)\ timeouts? | (?:error|failure)[\ -]free
+            | (?:did(?:\ not|n['’]t)|never|nothing|none)\ (?:[a-z]+\ )?fail(?:ed)?
+            | (?:fix(?:ed|es)?|resolved|handled|recovered\ from|solved|addressed)\ (?:the\ |an?\ |this\ |all\ )?(?:[a-z]+\ ){0,2}(?:errors?|failures?|exceptions?|issues?)
             | (?:error|exception|failure)\ (?:handling|handler|message\ format|codes?\ table|budget|rate\ (?:is|was)\ (?:low|0)) )",
     )
     .expect("a constant pattern compiles")
@@ -117,22 +117,70 @@ impl Rule for NoSilentToolFailure {
     }
 }
 
-/// The open failures that no sentence of the answer admits. One admission that names none of the targets covers them
-/// all; admissions that each name a target cover those only, as long as the answer speaks well of the others.
+/// The open failures that no sentence of the answer admits. An admission covers what it names; one that names neither a
+/// target nor another kind of work covers all, because answers say "it" and "that".
 fn hidden(answer: &str, steps: &[ToolCall], open: &[usize]) -> Vec<usize> {
     let admissions: Vec<String> = sentences(answer).filter(|s| admits(s)).map(str::to_lowercase).collect();
-    if admissions.is_empty() {
-        return open.to_vec();
-    }
     let lower = answer.to_lowercase();
-    let stem = |at: usize| steps.get(at).and_then(target).as_deref().and_then(stem_of);
-    let named = |at: usize| stem(at).is_some_and(|stem| admissions.iter().any(|said| said.contains(&stem)));
-    let general =
-        admissions.iter().any(|said| !open.iter().any(|at| stem(*at).is_some_and(|stem| said.contains(&stem))));
-    if general {
-        return Vec::new();
+    let stems: Vec<Option<String>> =
+        open.iter().map(|at| steps.get(*at).and_then(target).as_deref().and_then(stem_of)).collect();
+    let names = |said: &str, stem: &Option<String>| stem.as_deref().is_some_and(|stem| said.contains(stem));
+    let covers = |said: &String, at: usize, stem: &Option<String>| {
+        if names(said, stem) {
+            return true;
+        }
+        let other = stems.iter().any(|other| other != stem && names(said, other));
+        // Another target is named and this one is spoken of elsewhere: the admission is about the other.
+        let about_other = other && names(&lower, stem);
+        let work = Work::of_text(said);
+        let about_other_work = !work.is_empty() && steps.get(at).is_some_and(|step| work.misses(Work::of_step(step)));
+        !about_other && !about_other_work
+    };
+    let uncovered =
+        open.iter().zip(&stems).filter(|(at, stem)| !admissions.iter().any(|said| covers(said, **at, stem)));
+    uncovered.map(|(at, _)| *at).collect()
+}
+
+/// Kinds of work that a tool does and that an answer may speak of, as bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Work(u8);
+
+/// Words of each kind. What belongs to none may be covered by any admission.
+static WORK: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    [
+        r"(?i)(?:^|[^a-z])(?:search(?:es|ed)?|grep|find|quer(?:y|ies)|match(?:es)?|lookup|glob)(?:$|[^a-z])",
+        r"(?i)(?:^|[^a-z])(?:lint(?:er|ing)?|eslint|clippy|ruff|flake8)(?:$|[^a-z])",
+        r"(?i)(?:^|[^a-z])(?:tests?|pytest|jest|assertions?|suite)(?:$|[^a-z])",
+        r"(?i)(?:^|[^a-z])(?:builds?|compil(?:e|es|ed|ation)|make|tsc)(?:$|[^a-z])",
+        r"(?i)(?:^|[^a-z])(?:files?|director(?:y|ies)|folder|ls|cat|read_file|list_dir|document|path)(?:$|[^a-z])",
+        r"(?i)(?:^|[^a-z])(?:migrations?|tables?|database|sql|db)(?:$|[^a-z])",
+    ]
+    .iter()
+    .filter_map(|words| Regex::new(words).ok())
+    .collect()
+});
+
+impl Work {
+    fn of_text(text: &str) -> Self {
+        Self(WORK.iter().enumerate().filter(|(_, words)| words.is_match(text)).map(|(bit, _)| 1 << bit).sum())
     }
-    open.iter().copied().filter(|at| !named(*at) && stem(*at).is_some_and(|stem| lower.contains(&stem))).collect()
+
+    /// By the tool's name, and by its command when it runs one.
+    fn of_step(step: &ToolCall) -> Self {
+        let named = step.tool_name.replace(['_', '-', '.'], " ");
+        let command = step.input.as_ref().and_then(|input| input.get("command").or_else(|| input.get("cmd")));
+        let command = command.and_then(serde_json::Value::as_str).unwrap_or_default();
+        Self::of_text(&format!("{named} {command} {}", step.tool_name))
+    }
+
+    const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether both are known and have nothing in common.
+    const fn misses(self, other: Self) -> bool {
+        other.0 != 0 && self.0 & other.0 == 0
+    }
 }
 
 /// Whether a sentence admits that something went wrong.
