@@ -1,0 +1,283 @@
+//! One message on its way to the journal.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use iris_core::dialect;
+use iris_core::model::{Lane, Tenant, Timestamp};
+use iris_core::otlp::{self, Encoding, Limits, Refusal, Walked};
+use tokio_util::task::TaskTracker;
+
+use super::admission::Permit;
+use super::counters::{LaneCounters, ReceiveCounters, add};
+use super::duplicates::{Claim, Window, Writing};
+use crate::journal::{self, AppendError, Door, Journal, Kind, Record};
+
+/// Bodies above this are walked on the blocking pool, and JSON of any size: a walk takes about a millisecond
+/// for a megabyte of protobuf, and sockets should not wait for it.
+const WALK_HERE_MAX_BYTES: usize = 256 * 1024;
+
+/// When to come back after a refusal that names no time of its own.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// How a record and its hash are made durable. A field, so that a test can delay or fail it.
+pub type Append = Arc<dyn Fn(Lane, Record, u128) -> BoxFuture<'static, Result<u64, AppendError>> + Send + Sync>;
+
+/// One OTLP message, content decoding undone.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// The signal.
+    pub lane: Lane,
+    /// Whose.
+    pub tenant: Tenant,
+    /// The door it came in by.
+    pub door: Door,
+    /// How the body is written.
+    pub encoding: Encoding,
+    /// The message.
+    pub body: Bytes,
+}
+
+/// What was accepted is on disk, or is known not to be kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Accepted {
+    /// Items that were cut out.
+    pub rejected: u64,
+    /// Why, when some were.
+    pub message: Option<String>,
+}
+
+/// Why nothing of a message was taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It is not OTLP.
+    #[error("{why}")]
+    Malformed {
+        /// What is wrong, and where.
+        why: String,
+    },
+    /// It is larger than allowed.
+    #[error("larger than {bytes_max} bytes")]
+    TooLarge {
+        /// The most that is allowed.
+        bytes_max: u64,
+    },
+    /// It has more items than allowed.
+    #[error("more than {max} items: at least {items}")]
+    TooMany {
+        /// How many were counted.
+        items: usize,
+        /// The most that is allowed.
+        max: usize,
+    },
+    /// No memory for it now.
+    #[error("busy, try again in {} ms", retry_after.as_millis())]
+    Busy {
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// The journal has no room for it now.
+    #[error("the journal is full, try again in {} ms", retry_after.as_millis())]
+    Full {
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// The journal's disk failed.
+    #[error("the journal cannot be written")]
+    Disk,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::TooMany { items, max } => Self::TooMany { items, max },
+            malformed => Self::Malformed { why: malformed.to_string() },
+        }
+    }
+}
+
+impl From<AppendError> for Refused {
+    fn from(error: AppendError) -> Self {
+        match error {
+            AppendError::Full { retry_after } => Self::Full { retry_after },
+            AppendError::TooLarge { bytes_max, .. } => Self::TooLarge { bytes_max },
+            AppendError::Closed => Self::Full { retry_after: RETRY_AFTER },
+            AppendError::Disk(_) => Self::Disk,
+        }
+    }
+}
+
+/// The one way in for OTLP. Clones share everything.
+#[derive(Clone)]
+pub struct Inlet(Arc<Shared>);
+
+struct Shared {
+    journal: Journal,
+    append: Append,
+    /// Whether a downstream is set.
+    forwarding: bool,
+    window: Window,
+    counters: Arc<ReceiveCounters>,
+    writes: TaskTracker,
+}
+
+impl Inlet {
+    /// An inlet to `journal`. `accepted` are the hashes of messages accepted before, oldest first, as the journal
+    /// recovered them.
+    pub fn new(
+        journal: Journal,
+        accepted: impl IntoIterator<Item = u128>,
+        forwarding: bool,
+        counters: Arc<ReceiveCounters>,
+    ) -> Self {
+        let appender = journal.clone();
+        let append: Append = Arc::new(move |lane, record, hash| {
+            let journal = appender.clone();
+            Box::pin(async move { journal.append_hashed(lane, record, hash).await })
+        });
+        Self::with_append(journal, append, accepted, forwarding, counters)
+    }
+
+    /// The same with another way of making a record durable; `journal` only hashes then.
+    pub fn with_append(
+        journal: Journal,
+        append: Append,
+        accepted: impl IntoIterator<Item = u128>,
+        forwarding: bool,
+        counters: Arc<ReceiveCounters>,
+    ) -> Self {
+        let (window, writes) = (Window::with(accepted), TaskTracker::new());
+        Self(Arc::new(Shared { journal, append, forwarding, window, counters, writes }))
+    }
+
+    /// What came in so far.
+    pub fn counters(&self) -> &Arc<ReceiveCounters> {
+        &self.0.counters
+    }
+
+    /// Walks the message, answers a resend, makes the rest durable. `Ok` means that the journal has synced what
+    /// was accepted. `permit` covers the body and is held until then, even if the caller stops waiting.
+    ///
+    /// # Errors
+    /// Nothing of the message was taken, and [`Refused`] says why.
+    pub async fn submit(&self, submission: Submission, permit: Permit) -> Result<Accepted, Refused> {
+        let (door, lane) = (submission.door, submission.lane);
+        let walk = self.walk(submission, permit).await?;
+        let counters = self.0.counters.door(door).lane(lane);
+        let items = walk.walked.items;
+        let accepted = Accepted { rejected: walk.walked.rejected, message: walk.walked.message.clone() };
+        let result = self.keep(walk, counters).await;
+        match &result {
+            Ok(()) => {
+                add(&counters.accepted, items);
+                add(&counters.rejected, accepted.rejected);
+            }
+            Err(Refused::Disk) => add(&counters.failed, items),
+            Err(_) => add(&counters.refused, items),
+        }
+        result.map(|()| accepted)
+    }
+
+    /// Waits for the writes that are under way. Nothing may be submitted after.
+    pub async fn close(&self) {
+        self.0.writes.close();
+        self.0.writes.wait().await;
+    }
+
+    async fn walk(&self, submission: Submission, permit: Permit) -> Result<Walk, Refused> {
+        if submission.encoding == Encoding::Protobuf && submission.body.len() <= WALK_HERE_MAX_BYTES {
+            return Walk::over(submission, permit, &self.0);
+        }
+        // The permit goes along: if the caller stops waiting, the body lives until the walk ends.
+        let shared = Arc::clone(&self.0);
+        let walk = tokio::task::spawn_blocking(move || Walk::over(submission, permit, &shared));
+        walk.await.unwrap_or_else(|_| Err(Refused::Malformed { why: "the message cannot be read".to_owned() }))
+    }
+
+    async fn keep(&self, walk: Walk, counters: &LaneCounters) -> Result<(), Refused> {
+        let items = walk.walked.items;
+        if items == 0 {
+            return Ok(());
+        }
+        if !walk.is_wanted {
+            add(&counters.unkept, items);
+            return Ok(());
+        }
+        match self.0.window.claim(walk.hash) {
+            Claim::New(writing) => self.write(walk, writing).await,
+            Claim::Accepted => {
+                add(&counters.resent, items);
+                Ok(())
+            }
+            Claim::Writing(waiting) => {
+                let outcome = waiting.outcome().await.unwrap_or(Err(Refused::Busy { retry_after: RETRY_AFTER }));
+                if outcome.is_ok() {
+                    add(&counters.resent, items);
+                }
+                outcome
+            }
+        }
+    }
+
+    /// Writes in a task of its own: a sender that gives up and sends again must find its message known.
+    async fn write(&self, walk: Walk, writing: Writing) -> Result<(), Refused> {
+        let shared = Arc::clone(&self.0);
+        let task = self.0.writes.spawn(async move {
+            let Walk { submission, permit, hash, .. } = walk;
+            let (lane, record) = (submission.lane, record(submission));
+            let outcome = (shared.append)(lane, record, hash).await.map(|_| ()).map_err(Refused::from);
+            writing.end(outcome.clone());
+            drop(permit);
+            outcome
+        });
+        // A panic in the journal is a write nobody may count on.
+        task.await.unwrap_or(Err(Refused::Disk))
+    }
+}
+
+/// A message that was walked, its body being what was accepted of it.
+struct Walk {
+    submission: Submission,
+    walked: Walked,
+    /// Whether anybody will read it: the forwarder, or something here.
+    is_wanted: bool,
+    hash: u128,
+    permit: Permit,
+}
+
+impl Walk {
+    fn over(mut submission: Submission, permit: Permit, shared: &Shared) -> Result<Self, Refused> {
+        let mut walked = otlp::walk(submission.lane, submission.encoding, &submission.body, &Limits::default())?;
+        if let Some(rewritten) = walked.rewritten.take() {
+            submission.body = rewritten.into();
+        }
+        let is_wanted = shared.forwarding || is_read_here(&submission)?;
+        let hash = shared.journal.hash(&submission.tenant, submission.lane, &submission.body);
+        Ok(Self { submission, walked, is_wanted, hash, permit })
+    }
+}
+
+/// Whether something here reads the message: spans always, logs when a dialect does, metrics never.
+fn is_read_here(submission: &Submission) -> Result<bool, Refusal> {
+    match submission.lane {
+        Lane::Traces => Ok(true),
+        Lane::Logs => otlp::has_log_event(submission.encoding, &submission.body, &mut dialect::wants_log),
+        Lane::Metrics => Ok(false),
+    }
+}
+
+fn record(submission: Submission) -> Record {
+    let Submission { tenant, door, encoding, body, .. } = submission;
+    let encoding = match encoding {
+        Encoding::Protobuf => journal::Encoding::Protobuf,
+        Encoding::Json => journal::Encoding::Json,
+    };
+    Record { kind: Kind::Otlp, tenant, door, encoding, arrived: now(), body }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_unix_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
