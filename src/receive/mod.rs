@@ -1,1 +1,169 @@
-//! Being built.
+//! The OTLP doors: gRPC and HTTP.
+//!
+//! Owns sockets, framing, decompression, who may come in, and the words of every answer. Holds no more of a
+//! body than it has permits for. Knows nothing of what a message means and nothing of how it is kept: it calls
+//! only `ingest::Inlet::submit`, and says success only after that has.
+//!
+//! Bytes enter at the two listeners and leave as a `Submission`; answers leave as OTLP responses or as
+//! `google.rpc.Status`, never with a code of the tools.
+
+mod config;
+mod fault;
+mod grpc;
+mod http;
+mod intake;
+mod listen;
+mod reply;
+mod shared;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use tokio::net::TcpListener;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use config::{Config, GrpcConfig, HttpConfig};
+
+use crate::door::{self, Guard, Listen};
+use crate::ingest::{Admission, Inlet};
+use crate::journal;
+use shared::{Door, Shared};
+
+/// While draining, the doors close after this long without a request.
+const DRAIN_QUIET: Duration = Duration::from_secs(1);
+
+/// While draining, the doors close after this long in any case.
+const DRAIN_MAX: Duration = Duration::from_secs(3);
+
+const DRAIN_LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// Why the doors do not open.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The settings do not allow it; every problem, one a line.
+    #[error("{}", .0.join("\n"))]
+    Settings(Vec<String>),
+    /// An address cannot be listened at.
+    #[error(transparent)]
+    Listen(io::Error),
+    /// The token cannot be read.
+    #[error("receive.token_file: cannot read {}", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The open doors.
+pub struct Doors {
+    grpc: Option<SocketAddr>,
+    http: Option<SocketAddr>,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Doors {
+    /// Binds both listeners and takes connections from now on.
+    ///
+    /// # Errors
+    /// The settings contradict themselves, or an address or the token file cannot be had. Nothing is open then.
+    pub async fn open(
+        config: &Config,
+        inlet: Inlet,
+        admission: Admission,
+        memory_limit_bytes: u64,
+    ) -> Result<Self, Error> {
+        let problems = config.problems();
+        if !problems.is_empty() {
+            return Err(Error::Settings(problems));
+        }
+        let shared = Shared::new(inlet, admission, config.body_bytes(memory_limit_bytes), token(config).await?);
+        Self::open_with(config, shared).await
+    }
+
+    async fn open_with(config: &Config, shared: Shared) -> Result<Self, Error> {
+        let shared = Arc::new(shared);
+        let grpc = bind("OTLP/gRPC", "receive.grpc.listen", config.grpc.listen).await?;
+        let http = bind("OTLP/HTTP", "receive.http.listen", config.http.listen).await?;
+        let addresses = (grpc.as_ref().map(|bound| bound.1), http.as_ref().map(|bound| bound.1));
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let doors = [
+            (grpc, journal::Door::Grpc, addresses.1, config.grpc.connections_max),
+            (http, journal::Door::Http, addresses.0, config.http.connections_max),
+        ];
+        for (bound, kind, other, connections_max) in doors {
+            if let Some((listener, address)) = bound {
+                let guard = Guard::new(address, &config.http.allowed_hosts, &config.http.allowed_origins);
+                let door = Arc::new(Door { kind, guard, other, shared: Arc::clone(&shared) });
+                tasks.spawn(listen::accept(listener, door, connections_max, stop.clone(), tasks.clone()));
+            }
+        }
+        Ok(Self { grpc: addresses.0, http: addresses.1, shared, stop, tasks })
+    }
+
+    /// Where OTLP/gRPC is served, unless its door is closed.
+    pub fn grpc(&self) -> Option<SocketAddr> {
+        self.grpc
+    }
+
+    /// Where OTLP/HTTP is served, unless its door is closed.
+    pub fn http(&self) -> Option<SocketAddr> {
+        self.http
+    }
+
+    /// Stays open until a second has passed without a request, at most three; then takes no more connections,
+    /// and lets what is running end until `deadline`, counted from the call. Returns whether all of it did.
+    pub async fn drain(&self, deadline: Duration) -> bool {
+        let begun = Instant::now();
+        let open_until = begun + DRAIN_MAX.min(deadline);
+        let quiet_ms = u64::try_from(DRAIN_QUIET.as_millis()).unwrap_or(u64::MAX);
+        while Instant::now() < open_until {
+            let was_quiet_ms = self.shared.activity().quiet_ms();
+            let has_waited = begun.elapsed() >= DRAIN_QUIET;
+            if was_quiet_ms >= quiet_ms && has_waited {
+                break;
+            }
+            sleep(DRAIN_LOOK_EVERY).await;
+        }
+        self.close(deadline.saturating_sub(begun.elapsed())).await
+    }
+
+    /// Takes no more connections at once, and lets what is running end within `deadline`. Returns whether all of
+    /// it did.
+    pub async fn close(&self, deadline: Duration) -> bool {
+        self.stop.cancel();
+        self.tasks.close();
+        timeout_at(Instant::now() + deadline, self.tasks.wait()).await.is_ok()
+    }
+}
+
+async fn bind(door: &str, setting: &str, listen: Listen) -> Result<Option<(TcpListener, SocketAddr)>, Error> {
+    let Listen::At(address) = listen else { return Ok(None) };
+    let listener = door::bind(door, setting, address).await.map_err(Error::Listen)?;
+    let bound = listener.local_addr().map_err(Error::Listen)?;
+    Ok(Some((listener, bound)))
+}
+
+async fn token(config: &Config) -> Result<Option<SecretString>, Error> {
+    let Some(path) = &config.token_file else { return Ok(config.token.clone()) };
+    let failed = |source| Error::Token { path: path.clone(), source };
+    let text = tokio::fs::read_to_string(path).await.map_err(failed)?;
+    let token = text.trim();
+    if token.is_empty() {
+        return Err(Error::Settings(vec!["receive.token_file: the file is empty".to_owned()]));
+    }
+    Ok(Some(token.into()))
+}
+
+#[cfg(test)]
+mod tests;

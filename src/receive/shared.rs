@@ -1,0 +1,172 @@
+//! What both OTLP doors share: who may come in, and the way of one message from its first byte to its answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use iris_core::model::{Lane, Tenant};
+use iris_core::otlp::Encoding;
+use secrecy::{ExposeSecret, SecretString};
+use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+
+use super::fault::{Fault, READ_TIMEOUT};
+use super::intake::{self, Compression};
+use crate::door::Guard;
+use crate::ingest::{Accepted, Admission, DoorCounters, Inlet, Permit, Submission};
+use crate::journal;
+
+/// How many bodies are decompressed at a time, at both doors together. The wait is for work, never for a
+/// sender: a body is whole before it waits.
+const INFLATING_MAX: usize = 4;
+
+/// One door.
+pub(super) struct Door {
+    pub(super) kind: journal::Door,
+    /// The names it answers to.
+    pub(super) guard: Guard,
+    /// Where the other door is, for those who came to the wrong one.
+    pub(super) other: Option<std::net::SocketAddr>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What the doors hold in common.
+pub(super) struct Shared {
+    pub(super) inlet: Inlet,
+    pub(super) admission: Admission,
+    pub(super) body_bytes_max: usize,
+    pub(super) token: Option<SecretString>,
+    /// How long a whole body may take to arrive.
+    pub(super) read_timeout: Duration,
+    inflating: Semaphore,
+    activity: Activity,
+}
+
+impl Shared {
+    pub(super) fn new(inlet: Inlet, admission: Admission, body_bytes_max: usize, token: Option<SecretString>) -> Self {
+        Self {
+            inlet,
+            admission,
+            body_bytes_max,
+            token,
+            read_timeout: READ_TIMEOUT,
+            inflating: Semaphore::new(INFLATING_MAX),
+            activity: Activity::default(),
+        }
+    }
+
+    pub(super) fn activity(&self) -> &Activity {
+        &self.activity
+    }
+}
+
+impl Door {
+    pub(super) fn counters(&self) -> &DoorCounters {
+        self.shared.inlet.counters().door(self.kind)
+    }
+
+    /// Refuses who does not carry the token, when there is one.
+    pub(super) fn authenticate(&self, headers: &HeaderMap) -> Result<(), Fault> {
+        match &self.shared.token {
+            Some(token) if !bears(headers, token) => Err(Fault::unauthenticated()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Undoes the compression, and submits.
+    pub(super) async fn take(
+        &self,
+        lane: Lane,
+        encoding: Encoding,
+        compression: Option<Compression>,
+        body: bytes::Bytes,
+        permit: Permit,
+    ) -> Result<Accepted, Fault> {
+        let (body, permit) = match compression {
+            None => (body, permit),
+            Some(compression) => {
+                // Nobody closes this semaphore.
+                let _slot = self.shared.inflating.acquire().await.map_err(|_| Fault::busy())?;
+                intake::inflate(compression, body, self.shared.body_bytes_max, permit).await?
+            }
+        };
+        let submission = Submission { lane, tenant: Tenant::local(), door: self.kind, encoding, body };
+        Ok(self.shared.inlet.submit(submission, permit).await?)
+    }
+}
+
+/// Whether the request carries `token` as its bearer token. Only its length shows in the time this takes.
+fn bears(headers: &HeaderMap, token: &SecretString) -> bool {
+    const SCHEME: &[u8] = b"Bearer ";
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return false };
+    let Some((scheme, sent)) = value.as_bytes().split_at_checked(SCHEME.len()) else { return false };
+    scheme.eq_ignore_ascii_case(SCHEME) && bool::from(sent.trim_ascii().ct_eq(token.expose_secret().as_bytes()))
+}
+
+/// When the doors were last used.
+#[derive(Debug)]
+pub(super) struct Activity {
+    born: Instant,
+    running: AtomicU64,
+    last_ms: AtomicU64,
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        Self { born: Instant::now(), running: AtomicU64::new(0), last_ms: AtomicU64::new(0) }
+    }
+}
+
+impl Activity {
+    /// A request begins; it ends when what is returned is dropped.
+    pub(super) fn begin(&self) -> Running<'_> {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Running(self)
+    }
+
+    /// How long no request has been running, in milliseconds; zero while one is.
+    pub(super) fn quiet_ms(&self) -> u64 {
+        if self.running.load(Ordering::Relaxed) > 0 {
+            return 0;
+        }
+        self.now_ms().saturating_sub(self.last_ms.load(Ordering::Relaxed))
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A request that is running.
+pub(super) struct Running<'a>(&'a Activity);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.last_ms.store(self.0.now_ms(), Ordering::Relaxed);
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        values.iter().map(|value| (AUTHORIZATION, value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn knows_its_token() {
+        let token = SecretString::from("s3cret");
+        assert!(bears(&headers(&["Bearer s3cret"]), &token));
+        assert!(bears(&headers(&["bearer s3cret"]), &token));
+        for value in ["Bearer s3cre", "Bearer s3cretx", "Basic  s3cret", "s3cret", "Bearer", ""] {
+            assert!(!bears(&headers(&[value]), &token), "{value}");
+        }
+        assert!(!bears(&headers(&[]), &token));
+        assert!(!bears(&headers(&["Bearer x", "Bearer s3cret"]), &token), "which one counts must not be a question");
+    }
+}
