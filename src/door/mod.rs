@@ -4,6 +4,8 @@
 
 mod guard;
 mod listen;
+mod secret;
 
 pub use guard::{Guard, Refused};
 pub use listen::{Listen, bind};
+pub use secret::hidden;

@@ -1,3 +1,7 @@
 //! End-to-end tests: the built binary, real sockets on loopback, one test program.
 
+mod acknowledged;
+mod forwarded;
+mod frugal;
+mod refused;
 mod support;

@@ -2,3 +2,4 @@
 
 pub mod collector;
 pub mod iris;
+pub mod spans;

@@ -60,6 +60,9 @@ pub struct Args {
     /// Only traces whose latest evaluation says so: pass, fail or unknown.
     #[serde(default)]
     pub verdict: Option<VerdictState>,
+    /// Only traces whose latest evaluation failed this rule.
+    #[serde(default)]
+    pub rule: Option<String>,
     /// brief cuts long values, full (default) carries them whole.
     #[serde(default)]
     pub detail: Option<Detail>,
@@ -183,10 +186,10 @@ pub struct Summary {
     pub total_traces: u64,
     /// Mean latency in milliseconds; null when no trace states one.
     pub avg_latency_ms: Option<f64>,
-    /// Cost in US dollars; null when no trace states one.
-    pub total_cost_usd: Option<f64>,
-    /// Share of traces with an error, 0 to 1; null when there are none.
-    pub error_rate: Option<f64>,
+    /// Cost in US dollars, as far as known.
+    pub total_cost_usd: f64,
+    /// Share of traces with an error, 0 to 1.
+    pub error_rate: f64,
     /// Share of evaluations that passed, 0 to 1; null when there are none.
     pub eval_pass_rate: Option<f64>,
     /// Traces by hour.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Code, Hints, Prose, Tool};
+use crate::evaluate::RosterEntry;
 
 /// The tool.
 pub struct ListRules;
@@ -47,41 +48,9 @@ pub struct Reply {
     /// Of those, how many are enabled.
     pub enabled_count: usize,
     /// The built-in roster, never filtered.
-    pub built_in: Vec<BuiltIn>,
+    pub built_in: Vec<RosterEntry>,
     /// Stored custom rules that this version could not validate; they do not fire.
     pub quarantined: Vec<Value>,
-}
-
-/// One built-in rule.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct BuiltIn {
-    /// Its name.
-    pub name: String,
-    /// Its bundle.
-    pub category: String,
-    /// What it checks.
-    pub description: String,
-    /// Its weight in the score.
-    pub weight: f64,
-    /// measurement, detection, inference, judgment, policy or verification.
-    pub kind: String,
-    /// formula, pattern, heuristic, model or external.
-    pub mechanism: String,
-    /// The inputs it reads; without them it skips, never passes.
-    pub needs: Vec<String>,
-    /// The question it answers.
-    pub question: String,
-    /// The failure classes it looks for.
-    pub classes: Vec<String>,
-    /// Its version.
-    pub version: u32,
-    /// Whether a failure vetoes on this server.
-    pub critical: bool,
-    /// Who decided that: default or config.
-    #[serde(rename = "criticalSource")]
-    pub critical_source: String,
-    /// Published accuracy; null while it has not been measured.
-    pub proof: Option<Value>,
 }
 
 impl Tool for ListRules {

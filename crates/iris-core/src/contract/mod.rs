@@ -20,7 +20,7 @@ pub use get_traces::{
     Args as GetTracesArgs, Detail, GetTraces, HourCount, NameCount, Reply as GetTracesReply, Row as TraceRow, SortBy,
     SortOrder, Summary, VerdictBrief,
 };
-pub use list_rules::{Args as ListRulesArgs, BuiltIn, ListRules, Reply as ListRulesReply};
+pub use list_rules::{Args as ListRulesArgs, ListRules, Reply as ListRulesReply};
 pub use log_trace::{Args as LogTraceArgs, Event, LogTrace, Reply as LogTraceReply, Span};
 pub use strict::parse;
 

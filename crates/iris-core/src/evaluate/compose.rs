@@ -28,6 +28,21 @@ pub enum Basis {
     NoRules,
 }
 
+impl Basis {
+    /// The name as it stands in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PolicyGate => "policy_gate",
+            Self::DetectorVeto => "detector_veto",
+            Self::CriticalUnknown => "critical_unknown",
+            Self::RequiredEvidenceMissing => "required_evidence_missing",
+            Self::RiskOverLoss => "risk_over_loss",
+            Self::Clean => "clean",
+            Self::NoRules => "no_rules",
+        }
+    }
+}
+
 /// How firmly a risk speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -44,9 +44,9 @@ fn fired(row: &Row, evaluation: &Evaluation) -> bool {
     let failed = || evaluation.rule_results.iter().filter(|result| result.state == "fail");
     row.measure == "verdict" && !evaluation.passed
         || failed().any(|result| result.rule_name == row.measure)
-        || failed().flat_map(|result| &result.evidence).any(
-            |one| matches!(one, Evidence::Span { class: Some(class), .. } if *class == row.measure),
-        )
+        || failed()
+            .flat_map(|result| &result.evidence)
+            .any(|one| matches!(one, Evidence::Span { class: Some(class), .. } if *class == row.measure))
 }
 
 /// Scenario: `IRIS_CORPUS=rows.jsonl cargo test -p iris-core -- --ignored rules_on_a_corpus --nocapture`, with
@@ -71,13 +71,20 @@ fn rules_on_a_corpus() {
         };
         table.entry((row.set.clone(), row.measure.clone())).or_default()[cell] += 1;
         if let Some(file) = misses.as_mut().filter(|_| row.want != Some(got)) {
-            let said: Vec<_> = evaluation.rule_results.iter().map(|result| (&result.rule_name, &result.message)).collect();
-            let entry = serde_json::json!({"set": row.set, "id": row.id, "want": row.want, "said": said, "output": row.output});
+            let said: Vec<_> =
+                evaluation.rule_results.iter().map(|result| (&result.rule_name, &result.message)).collect();
+            let entry =
+                serde_json::json!({"set": row.set, "id": row.id, "want": row.want, "said": said, "output": row.output});
             writeln!(file, "{entry}").unwrap();
         }
     }
     let mut out = std::io::stderr().lock();
-    writeln!(out, "{:32} {:24} {:>5} {:>5} {:>5} {:>5} {:>5}  precision recall", "set", "measure", "tp", "fp", "fn", "tn", "?").unwrap();
+    writeln!(
+        out,
+        "{:32} {:24} {:>5} {:>5} {:>5} {:>5} {:>5}  precision recall",
+        "set", "measure", "tp", "fp", "fn", "tn", "?"
+    )
+    .unwrap();
     for ((set, measure), [tp, fp, missed, tn, unlabelled]) in table {
         let share = |part: u32, rest: u32| f64::from(part) / f64::from(part + rest);
         writeln!(

@@ -1,5 +1,6 @@
 //! The tests of the pure half that need files or more than one room.
 
-mod judging;
 mod dialects;
+mod judging;
 mod otlp;
+mod tidy;

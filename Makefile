@@ -1,0 +1,29 @@
+# Every command a contributor needs. `make demo` shows the product, `make test` proves it.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+CARGO ?= cargo
+TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
+
+.PHONY: help lib demo check test bench
+
+help: ## List the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
+
+lib: ## Fetch the prebuilt DuckDB library
+	@scripts/duckdb-lib
+
+demo: lib ## Build, start the sidecar, play captured agent traffic through it, show the verdicts
+	@$(CARGO) build --workspace
+	@$(TARGET)/debug/iris-sidecar demo
+
+check: lib ## The quick loop: format, lints, licences, core tests
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --log-level error check; else echo "cargo-deny is not installed: skipped"; fi
+	$(CARGO) test -p iris-core
+
+test: lib ## Every test, with a table of suites at the end
+	@scripts/test
+
+bench: lib ## Measure the receiving, judging and storing of spans
+	@scripts/bench

@@ -1,0 +1,40 @@
+//! `check-config`: is it right, and what is in effect?
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{Settings, Stop};
+use crate::config::FLAT;
+
+/// Check the configuration and print what is in effect.
+#[derive(Debug, Args)]
+pub(super) struct CheckConfig {
+    /// Print the environment variables that have a name of their own instead
+    #[arg(long)]
+    variables: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl CheckConfig {
+    pub(super) fn run(&self) -> Result<ExitCode, Stop> {
+        let mut out = std::io::stdout();
+        if self.variables {
+            for flat in FLAT {
+                writeln!(out, "{:<18} {:<18} {}", flat.name, flat.key, flat.doc)?;
+            }
+            writeln!(
+                out,
+                "{:<18} {:<18} any other key, such as IRIS__ASSEMBLY__QUIET_MS",
+                "IRIS__SECTION__KEY", "section.key"
+            )?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let config = self.settings.load()?;
+        let text = serde_saphyr::to_string(&config.effective()).map_err(Stop::failed)?;
+        out.write_all(text.as_bytes())?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,169 @@
+//! `demo`: the main job in half a minute, on traffic that nobody here invented.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::Value;
+
+use super::{Settings, Stop};
+use crate::config::Config;
+use crate::demo::{CAPTURES, play};
+use crate::door::Listen;
+use crate::home::Runtime;
+use crate::run;
+
+/// The longest wait for every trace to be judged.
+const JUDGED_MAX: Duration = Duration::from_secs(60);
+
+/// Play captured agent traffic through a sidecar in a temporary folder and show the verdicts.
+#[derive(Debug, Args)]
+pub(super) struct Demo {
+    /// End after the table instead of serving until Ctrl-C
+    #[arg(long)]
+    exit: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl Demo {
+    pub(super) fn run(&self) -> Result<ExitCode, Stop> {
+        let mut config = self.settings.load()?;
+        config.logging.level = crate::telemetry::Level::Warn;
+        crate::telemetry::start(&config.logging);
+        let folder = std::env::temp_dir().join(format!("iris-demo-{}", std::process::id()));
+        let runtime = super::runtime()?;
+        let done = runtime.block_on(self.show(config, &folder.join("home")));
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        let _ = std::fs::remove_dir_all(&folder);
+        done.map_err(Stop::failed)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn show(&self, mut config: Config, home: &std::path::Path) -> anyhow::Result<()> {
+        for listen in [
+            &mut config.receive.grpc.listen,
+            &mut config.receive.http.listen,
+            &mut config.web.listen,
+            &mut config.ops.listen,
+        ] {
+            *listen = Listen::loopback(0);
+        }
+        config.forward.endpoint = None;
+        config.web.api_key = None;
+        let begun = Instant::now();
+        let mut out = io::stdout();
+        let step =
+            |out: &mut io::Stdout, text: String| writeln!(out, "{:>6.2} s  {text}", begun.elapsed().as_secs_f64());
+        let sidecar = run::Sidecar::start(config, home).await?;
+        let runtime = sidecar.runtime().clone();
+        let web = runtime.web.clone().context("the web door is closed")?;
+        step(
+            &mut out,
+            format!(
+                "the sidecar is ready: OTLP/gRPC {}, OTLP/HTTP {}",
+                shown(runtime.grpc.as_ref()),
+                shown(runtime.http.as_ref())
+            ),
+        )?;
+        let sent = play(runtime.http.as_deref().context("the OTLP/HTTP door is closed")?).await?;
+        step(&mut out, format!("{sent} requests of {} agent runs are acknowledged: on disk, synced", CAPTURES.len()))?;
+        let traces = self.judged(&web, &mut out, begun).await?;
+        writeln!(out)?;
+        table(&mut out, &traces)?;
+        writeln!(out)?;
+        addresses(&mut out, &runtime, &web)?;
+        out.flush()?;
+        if !self.exit && out.is_terminal() {
+            writeln!(out, "\nserving until Ctrl-C; everything is deleted then")?;
+            run::signal().await?;
+        }
+        sidecar.drain().await;
+        Ok(())
+    }
+
+    /// Waits until every trace is judged; says when the first verdict came.
+    async fn judged(&self, web: &str, out: &mut io::Stdout, begun: Instant) -> anyhow::Result<Vec<Value>> {
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).no_proxy().build()?;
+        let mut first = true;
+        loop {
+            let reply = client.get(format!("http://{web}/api/v1/traces?limit=200")).send().await?;
+            let traces = match reply.status().is_success() {
+                true => reply.json::<Value>().await?["traces"].as_array().cloned().unwrap_or_default(),
+                false => Vec::new(),
+            };
+            let settled =
+                traces.iter().filter(|trace| trace["in_progress"] == false && trace["verdict"].is_object()).count();
+            if settled > 0 && first {
+                first = false;
+                writeln!(out, "{:>6.2} s  the first verdict", begun.elapsed().as_secs_f64())?;
+            }
+            if settled >= CAPTURES.len() && settled == traces.len() {
+                writeln!(
+                    out,
+                    "{:>6.2} s  {settled} traces are judged and stored in DuckDB",
+                    begun.elapsed().as_secs_f64()
+                )?;
+                return Ok(traces);
+            }
+            anyhow::ensure!(
+                begun.elapsed() < JUDGED_MAX,
+                "only {settled} of {} traces were judged within {JUDGED_MAX:?}",
+                CAPTURES.len()
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+fn shown(address: Option<&String>) -> &str {
+    address.map_or("off", String::as_str)
+}
+
+fn table(out: &mut io::Stdout, traces: &[Value]) -> io::Result<()> {
+    let colour = out.is_terminal();
+    writeln!(
+        out,
+        "{:<34} {:<9} {:<9} {:<26} {:>7} {:>9}  ANSWER",
+        "TRACE", "VERDICT", "TOOLS", "DECIDED BY", "TOKENS", "COST"
+    )?;
+    for trace in traces {
+        let state = trace["verdict"]["state"].as_str().unwrap_or("-");
+        let (on, off) = match (colour, state) {
+            (true, "pass") => ("\x1b[32m", "\x1b[0m"),
+            (true, "fail") => ("\x1b[31m", "\x1b[0m"),
+            (true, _) => ("\x1b[33m", "\x1b[0m"),
+            (false, _) => ("", ""),
+        };
+        let by: Vec<&str> = trace["verdict"]["by"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let by =
+            if by.is_empty() { trace["verdict"]["basis"].as_str().unwrap_or("-").to_owned() } else { by.join(", ") };
+        let tools = trace["tool_calls"].as_array().map_or_else(|| "-".to_owned(), |calls| calls.len().to_string());
+        let tokens =
+            trace["token_usage"]["total_tokens"].as_u64().map_or_else(|| "-".to_owned(), |count| count.to_string());
+        let cost = trace["cost_usd"].as_f64().map_or_else(|| "-".to_owned(), |cost| format!("${cost:.5}"));
+        let name = short(trace["agent_name"].as_str().unwrap_or("-"), 16);
+        let id = trace["trace_id"].as_str().and_then(|id| id.get(..16)).unwrap_or("-");
+        let answer = short(trace["output"].as_str().unwrap_or("-"), 44);
+        writeln!(out, "{id} {name:<17} {on}{state:<9}{off} {tools:<9} {by:<26} {tokens:>7} {cost:>9}  {answer}")?;
+    }
+    Ok(())
+}
+
+/// One line of at most `limit` characters, without anything a terminal would obey.
+fn short(text: &str, limit: usize) -> String {
+    let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    if line.chars().count() <= limit {
+        return line;
+    }
+    line.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn addresses(out: &mut io::Stdout, runtime: &Runtime, web: &str) -> io::Result<()> {
+    writeln!(out, "traces      http://{web}/api/v1/traces")?;
+    writeln!(out, "MCP         http://{web}/mcp")?;
+    writeln!(out, "state       http://{}/readyz?full", shown(runtime.ops.as_ref()))?;
+    writeln!(out, "your agent  OTEL_EXPORTER_OTLP_ENDPOINT=http://{}", shown(runtime.http.as_ref()))
+}

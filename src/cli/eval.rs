@@ -1,0 +1,150 @@
+//! `eval`: judge JSON Lines of `evaluate_output` arguments in this process, without a sidecar.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use iris_core::contract::{EvaluateOutputArgs, parse};
+use iris_core::evaluate::{self, Identity, Subject};
+use iris_core::model::{Evaluation, Tenant, VerdictState};
+
+use super::{Settings, Stop};
+use crate::rulebook::Rulebook;
+use crate::tools;
+
+/// The longest line that is read, in bytes.
+const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Judge outputs from JSON Lines, without a sidecar.
+#[derive(Debug, Args)]
+pub(super) struct Eval {
+    /// File with one evaluate_output call a line (`{"output": ..., "input": ...}`), `-` for standard input
+    file: String,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Exit with 1 when a verdict is this, or worse
+    #[arg(long, value_enum)]
+    fail_on: Option<FailOn>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A line a verdict, for people
+    Table,
+    /// A JSON object a line
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Something is wrong
+    Fail,
+    /// It cannot be said, or something is wrong
+    Unknown,
+}
+
+impl Eval {
+    pub(super) fn run(&self) -> Result<ExitCode, Stop> {
+        let config = self.settings.load()?;
+        let input: Box<dyn BufRead> = match self.file.as_str() {
+            "-" => Box::new(io::stdin().lock()),
+            path => {
+                Box::new(BufReader::new(File::open(path).map_err(|error| Stop::usage(format!("{path}: {error}")))?))
+            }
+        };
+        let rulebook = Rulebook::built_in();
+        let mut output = io::stdout().lock();
+        let (mut judged, mut tripped) = (0_usize, 0_usize);
+        for (index, line) in lines(input).enumerate() {
+            let line = line.map_err(|error| Stop::usage(format!("{}: line {}: {error}", self.file, index + 1)))?;
+            if line.trim().is_empty() {
+                continue;
+            }
+            let evaluation = judge(&line, &config.eval, &rulebook, index)
+                .map_err(|why| Stop::usage(format!("{}: line {}: {why}", self.file, index + 1)))?;
+            judged += 1;
+            tripped += usize::from(self.trips(evaluation.state));
+            match self.print(&mut output, index, &evaluation) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+                done => done?,
+            }
+        }
+        if judged == 0 {
+            return Err(Stop::usage(format!("{}: nothing to judge", self.file)));
+        }
+        Ok(if tripped > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    fn trips(&self, state: VerdictState) -> bool {
+        match self.fail_on {
+            None => false,
+            Some(FailOn::Fail) => state == VerdictState::Fail,
+            Some(FailOn::Unknown) => state != VerdictState::Pass,
+        }
+    }
+
+    fn print(&self, output: &mut impl Write, index: usize, evaluation: &Evaluation) -> io::Result<()> {
+        if self.format == Format::Json {
+            serde_json::to_writer(&mut *output, &tools::reply(evaluation))?;
+            return output.write_all(b"\n");
+        }
+        let verdict = evaluate::compose(evaluation);
+        let word = match (evaluation.state, io::stdout().is_terminal()) {
+            (VerdictState::Pass, true) => "\x1b[32mpass\x1b[0m   ",
+            (VerdictState::Fail, true) => "\x1b[31mfail\x1b[0m   ",
+            (VerdictState::Unknown, true) => "\x1b[33munknown\x1b[0m",
+            (VerdictState::Pass, false) => "pass   ",
+            (VerdictState::Fail, false) => "fail   ",
+            (VerdictState::Unknown, false) => "unknown",
+        };
+        writeln!(output, "line {:<6} {word}  {:<26} {}", index + 1, verdict.basis.as_str(), verdict.by.join(", "))
+    }
+}
+
+fn judge(line: &str, settings: &evaluate::Settings, rulebook: &Rulebook, index: usize) -> Result<Evaluation, String> {
+    let value = serde_json::from_str(line).map_err(|error| format!("not JSON: column {}", error.column()))?;
+    let args: EvaluateOutputArgs = parse(value).map_err(|error| error.message)?;
+    if args.output.is_none() {
+        return Err("output: needed, there is no store to take it from".to_owned());
+    }
+    let identity = Identity {
+        id: format!("line-{}", index + 1),
+        tenant: Tenant::local(),
+        trace_id: None,
+        trace_version: None,
+        seen_through: 0,
+        position: None,
+        inline: false,
+    };
+    let subject = Subject {
+        output: args.output.as_deref(),
+        input: args.input.as_deref(),
+        expected: args.expected.as_deref(),
+        tool_calls: args.tool_calls.as_deref(),
+        cost_usd: args.cost_usd,
+        token_usage: args.token_usage,
+        ..Subject::default()
+    };
+    let eval_type = args.eval_type.unwrap_or_default();
+    Ok(evaluate::evaluate(&rulebook.snapshot(), &subject, settings, eval_type, identity, crate::telemetry::now()))
+}
+
+/// Lines of bounded length.
+fn lines(mut input: Box<dyn BufRead>) -> impl Iterator<Item = io::Result<String>> {
+    std::iter::from_fn(move || {
+        let mut bytes = Vec::new();
+        let limit = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
+        match io::Read::take(&mut input, limit).read_until(b'\n', &mut bytes) {
+            Ok(0) => None,
+            Ok(read) if read == LINE_BYTES_MAX => {
+                Some(Err(io::Error::other(format!("longer than {LINE_BYTES_MAX} bytes"))))
+            }
+            Ok(_) => Some(String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8"))),
+            Err(error) => Some(Err(error)),
+        }
+    })
+}

@@ -1,0 +1,63 @@
+//! `mcp`: the tools on standard input and output.
+//!
+//! When a sidecar runs on the same home, this process only copies its streams to it. Otherwise it opens the store
+//! itself, with every network door closed, and serves the socket until its client leaves.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use rmcp::ServiceExt;
+
+use super::{Settings, Stop};
+use crate::config::Config;
+use crate::door::Listen;
+use crate::tools::Caller;
+use crate::{run, serve};
+
+/// Serve the tools over MCP on standard input and output.
+#[derive(Debug, Args)]
+pub(super) struct Mcp {
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl Mcp {
+    pub(super) fn run(&self) -> Result<ExitCode, Stop> {
+        let config = self.settings.load()?;
+        crate::telemetry::start(&config.logging);
+        let runtime = super::runtime()?;
+        let home = config.home(std::env::var_os("HOME").as_deref());
+        let done = runtime.block_on(async {
+            if serve::bridge(&home).await? {
+                return anyhow::Ok(());
+            }
+            alone(config, &home).await
+        });
+        // A read of standard input cannot be cancelled: do not wait for it.
+        runtime.shutdown_background();
+        done.map_err(Stop::failed)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+async fn alone(mut config: Config, home: &std::path::Path) -> anyhow::Result<()> {
+    config.receive.grpc.listen = Listen::Off;
+    config.receive.http.listen = Listen::Off;
+    config.web.listen = Listen::Off;
+    config.ops.listen = Listen::Off;
+    let sidecar = run::Sidecar::start(config, home).await?;
+    let mcp = serve::Mcp::new(Arc::clone(sidecar.app()), Caller::local());
+    match mcp.serve(rmcp::transport::io::stdio_pipes()).await {
+        Ok(running) => {
+            tokio::select! {
+                _ = running.waiting() => {}
+                done = run::signal() => done?,
+            }
+        }
+        // A client that leaves before it begins has not failed.
+        Err(error) => tracing::debug!(%error, "the client left before it began"),
+    }
+    sidecar.drain().await;
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! The command line: reads flags and files, calls the rooms, prints. Exit codes: 0 done, 1 failed or a verdict asked
+//! for it, 2 the command line or a file it names is wrong, 64 the configuration is wrong.
+
+mod check_config;
+mod demo;
+mod eval;
+mod mcp;
+mod serve;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, Loaded, Problems, Sources};
+
+/// Threads for work that blocks: large walks, judging for a call, reading the store.
+const BLOCKING_THREADS: usize = 8;
+
+/// The exit code for a wrong command line or input file.
+const USAGE: u8 = 2;
+
+/// The exit code for a wrong configuration.
+const CONFIGURATION: u8 = 64;
+
+/// Judges the traces of AI agents beside them: OTLP in, verdicts out.
+#[derive(Debug, Parser)]
+#[command(name = "iris-sidecar", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the sidecar: take OTLP, forward it, judge it, answer questions
+    Serve(serve::Serve),
+    /// Serve the tools over MCP on standard input and output
+    Mcp(mcp::Mcp),
+    /// Play captured agent traffic through a sidecar in a temporary folder and show the verdicts
+    Demo(demo::Demo),
+    /// Judge outputs from JSON Lines, without a sidecar
+    Eval(eval::Eval),
+    /// Check the configuration and print what is in effect
+    CheckConfig(check_config::CheckConfig),
+}
+
+/// Where settings come from.
+#[derive(Debug, Args)]
+struct Settings {
+    /// Configuration file, YAML or JSON; `env:NAME` takes the text of a variable
+    #[arg(long, value_name = "FILE")]
+    config: Option<String>,
+    /// Folder that holds everything [default: ~/.iris]
+    #[arg(long, value_name = "FOLDER")]
+    home: Option<PathBuf>,
+    /// Set one key, such as `assembly.quiet_ms=1500`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+/// A command that cannot go on, and the exit code that says why.
+#[derive(Debug)]
+struct Stop {
+    code: u8,
+    message: String,
+}
+
+impl Stop {
+    fn usage(message: impl Into<String>) -> Self {
+        Self { code: USAGE, message: message.into() }
+    }
+
+    fn failed(error: impl std::fmt::Display) -> Self {
+        Self { code: 1, message: format!("{error:#}") }
+    }
+}
+
+impl From<Problems> for Stop {
+    fn from(problems: Problems) -> Self {
+        Self { code: CONFIGURATION, message: problems.to_string() }
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::failed(error)
+    }
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    // One TLS provider for every client; a second call in one process changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let done = match Cli::parse().command {
+        Command::Serve(serve) => serve.run(),
+        Command::Mcp(mcp) => mcp.run(),
+        Command::Demo(demo) => demo.run(),
+        Command::Eval(eval) => eval.run(),
+        Command::CheckConfig(check) => check.run(),
+    };
+    match done {
+        Ok(code) => code,
+        Err(stop) => {
+            let _ = writeln!(io::stderr(), "iris-sidecar: {}", stop.message);
+            ExitCode::from(stop.code)
+        }
+    }
+}
+
+impl Settings {
+    /// Reads and checks the configuration; oddities go to standard error.
+    fn load(&self) -> Result<Config, Stop> {
+        let Loaded { config, warnings } = Config::load(&self.sources()?)?;
+        for warning in warnings {
+            let _ = writeln!(io::stderr(), "iris-sidecar: {warning}");
+        }
+        Ok(config)
+    }
+
+    fn sources(&self) -> Result<Sources, Stop> {
+        let env: Vec<(String, String)> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let mut flags = Vec::new();
+        for pair in &self.set {
+            let (key, value) =
+                pair.split_once('=').ok_or_else(|| Stop::usage(format!("--set {pair}: write KEY=VALUE")))?;
+            flags.push((key.to_owned(), value.to_owned()));
+        }
+        if let Some(home) = &self.home {
+            flags.push(("home".to_owned(), home.display().to_string()));
+        }
+        Ok(Sources { file: self.file(&env, &flags)?, env, flags })
+    }
+
+    /// The file that was named, else `config.yaml` or `config.json` in the home folder.
+    fn file(&self, env: &[(String, String)], flags: &[(String, String)]) -> Result<Option<(String, String)>, Stop> {
+        if let Some(named) = &self.config {
+            if let Some(name) = named.strip_prefix("env:") {
+                let text = env.iter().find(|(one, _)| one == name).map(|(_, text)| text.clone());
+                let text = text.ok_or_else(|| Stop::usage(format!("--config {named}: the variable is not set")))?;
+                return Ok(Some((named.clone(), text)));
+            }
+            let text =
+                std::fs::read_to_string(named).map_err(|error| Stop::usage(format!("--config {named}: {error}")))?;
+            return Ok(Some((named.clone(), text)));
+        }
+        let home = flags
+            .iter()
+            .chain(env)
+            .find(|(name, _)| name == "home" || name == "IRIS_HOME")
+            .map(|(_, path)| PathBuf::from(path));
+        let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".iris")));
+        for name in ["config.yaml", "config.json"] {
+            let Some(path) = home.as_ref().map(|home| home.join(name)) else { continue };
+            match std::fs::read_to_string(&path) {
+                Ok(text) => return Ok(Some((path.display().to_string(), text))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Stop::usage(format!("{}: {error}", path.display()))),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The runtime of a command that waits for sockets.
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    let cpus = std::thread::available_parallelism().map_or(2, usize::from);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cpus.max(2))
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_name("iris-io")
+        .enable_all()
+        .build()
+}

@@ -1,0 +1,86 @@
+//! The environment: one table of flat names, and `IRIS__SECTION__KEY` for every other key.
+
+use serde_json::{Map, Value};
+
+use super::keys;
+
+/// A flat name, the key it sets, and what it is for.
+pub struct Flat {
+    /// The variable.
+    pub name: &'static str,
+    /// The dotted key.
+    pub key: &'static str,
+    /// What it sets.
+    pub doc: &'static str,
+}
+
+/// The flat names of the contract and our own.
+pub const FLAT: &[Flat] = &[
+    Flat { name: "IRIS_HOME", key: "home", doc: "where everything is kept" },
+    Flat { name: "IRIS_API_KEY", key: "web.api_key", doc: "the key every caller of the web door needs" },
+    Flat { name: "IRIS_LOG_LEVEL", key: "logging.level", doc: "debug, info, warn or error" },
+];
+
+/// Names of this family that other programs read; they are never ours and never a mistake.
+const FOREIGN: &[&str] = &["IRIS_URL", "IRIS_REQUIRE"];
+
+/// What the environment says.
+pub struct Read {
+    /// The tree of settings.
+    pub tree: Value,
+    /// Names that cannot be right.
+    pub problems: Vec<String>,
+    /// Names that are probably not right.
+    pub warnings: Vec<String>,
+}
+
+/// Reads every `IRIS_*` variable.
+pub fn read(env: &[(String, String)], defaults: &Value) -> Read {
+    let mut read = Read { tree: Value::Object(Map::new()), problems: Vec::new(), warnings: Vec::new() };
+    let mut nested = Vec::new();
+    for (name, value) in env {
+        if let Some(path) = name.strip_prefix("IRIS__") {
+            nested.push((name, path.to_ascii_lowercase().replace("__", "."), value));
+        } else if let Some(flat) = FLAT.iter().find(|flat| flat.name == name) {
+            keys::set(&mut read.tree, flat.key, typed(defaults, flat.key, value));
+        } else if name.starts_with("IRIS_") && !FOREIGN.contains(&name.as_str()) && !made_by_kubernetes(name) {
+            let near = keys::nearest(name, FLAT.iter().map(|flat| flat.name));
+            let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            read.warnings.push(format!("{name} is no setting of this program{hint}"));
+        }
+    }
+    // A nested name is more exact than a flat one, so it wins.
+    for (name, key, value) in nested {
+        let mut one = Value::Object(Map::new());
+        keys::set(&mut one, &key, typed(defaults, &key, value));
+        read.problems.extend(keys::unknown(defaults, &one).into_iter().map(|problem| format!("{name}: {problem}")));
+        keys::set(&mut read.tree, &key, typed(defaults, &key, value));
+    }
+    read
+}
+
+/// Kubernetes puts `NAME_SERVICE_HOST`, `NAME_PORT_...` for every Service into every pod.
+fn made_by_kubernetes(name: &str) -> bool {
+    let service = ["_SERVICE_HOST", "_SERVICE_PORT"].iter().any(|mark| name.contains(mark));
+    service || name.ends_with("_PORT") || name.contains("_PORT_")
+}
+
+/// A variable's text as the type that the default of its key has: text stays text, so that a key of digits is no number.
+pub fn typed(defaults: &Value, key: &str, text: &str) -> Value {
+    match keys::get(defaults, key) {
+        // Units stand last in names, so a key that is not set by default still shows that it is a number.
+        Some(Value::Null)
+            if ["_max", "_min", "_ms", "_bytes", "_days", "_usd"].iter().any(|unit| key.ends_with(unit)) =>
+        {
+            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+        }
+        Some(Value::Number(_) | Value::Bool(_) | Value::Object(_)) => {
+            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+        }
+        Some(Value::Array(_)) => serde_json::from_str(text)
+            .ok()
+            .filter(Value::is_array)
+            .unwrap_or_else(|| text.split(',').map(|one| Value::String(one.trim().to_owned())).collect()),
+        _ => Value::String(text.to_owned()),
+    }
+}

@@ -1,0 +1,173 @@
+//! The home folder: made private, held by one process, and described for others in `runtime.json`.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The folder, locked for this process as long as the value lives.
+#[derive(Debug)]
+pub struct Home {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// Why the folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another process holds it.
+    #[error("{path} is held by another process{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    Held {
+        /// The folder.
+        path: PathBuf,
+        /// Who.
+        pid: Option<u32>,
+    },
+    /// It is not safe to keep data there.
+    #[error("{path} {why}")]
+    Unsafe {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The system refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What a running sidecar tells others about itself: `runtime.json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Runtime {
+    /// Its process.
+    pub pid: u32,
+    /// When it started, ISO 8601.
+    pub started_at: String,
+    /// The web door's port.
+    pub dashboard_port: Option<u16>,
+    /// The OTLP/gRPC door's address.
+    pub grpc: Option<String>,
+    /// The OTLP/HTTP door's address.
+    pub http: Option<String>,
+    /// The web door's address.
+    pub web: Option<String>,
+    /// The ops door's address.
+    pub ops: Option<String>,
+}
+
+impl Home {
+    /// Makes the folder private, refuses it when it is someone else's, and takes its lock.
+    ///
+    /// # Errors
+    /// [`Error::Held`] with the holder's pid when another process has it.
+    pub fn take(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::Io { path: path.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        let found = fs::symlink_metadata(path).map_err(failed)?;
+        if found.file_type().is_symlink() {
+            return Err(Error::Unsafe { path: path.to_owned(), why: "is a symbolic link; name the folder itself" });
+        }
+        if found.uid() != rustix::process::geteuid().as_raw() {
+            return Err(Error::Unsafe { path: path.to_owned(), why: "belongs to another user" });
+        }
+        if found.permissions().mode() & 0o077 != 0 {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(failed)?;
+        }
+        let lock = lock(path)?;
+        Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes `runtime.json`, whole or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn announce(&self, runtime: &Runtime) -> Result<(), Error> {
+        let path = self.path.join("runtime.json");
+        let failed = |source| Error::Io { path: path.clone(), source };
+        let draft = self.path.join("runtime.json.new");
+        let text = serde_json::to_vec_pretty(runtime).map_err(|error| failed(error.into()))?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft).map_err(failed)?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
+        fs::rename(&draft, &path).map_err(failed)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.path.join("runtime.json"));
+    }
+}
+
+/// What the sidecar in `home` says of itself, when one is running there.
+pub fn runtime(home: &Path) -> Option<Runtime> {
+    serde_json::from_slice(&fs::read(home.join("runtime.json")).ok()?).ok()
+}
+
+fn lock(home: &Path) -> Result<File, Error> {
+    let path = home.join("lock");
+    let failed = |source| Error::Io { path: path.clone(), source };
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let _ = Read::by_ref(&mut file).take(32).read_to_string(&mut text);
+            return Err(Error::Held { path: home.to_owned(), pid: text.trim().parse().ok() });
+        }
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    file.set_len(0).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    writeln!(file, "{}", std::process::id()).map_err(failed)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_taker_is_told_who_holds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("home");
+        let home = Home::take(&path).unwrap();
+        let refused = Home::take(&path).unwrap_err().to_string();
+        assert!(refused.contains(&format!("pid {}", std::process::id())), "{refused}");
+        drop(home);
+        Home::take(&path).unwrap();
+    }
+
+    #[test]
+    fn the_folder_is_private_and_a_link_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("home");
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let _home = Home::take(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(Home::take(&link).unwrap_err().to_string().contains("symbolic link"));
+    }
+}

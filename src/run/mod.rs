@@ -1,0 +1,256 @@
+//! The composition root: configuration in, running rooms out, and the order in which they start and stop. No logic.
+
+mod state;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal as unix_signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Config;
+use crate::door::{self, Listen};
+use crate::forward::{self, Forwarder, Target};
+use crate::home::{Home, Runtime};
+use crate::ingest::{self, Admission, Inlet, Pipeline, ReceiveCounters};
+use crate::journal::{Journal, RealDisk};
+use crate::ops::{self, Ops};
+use crate::receive::Doors;
+use crate::rulebook::Rulebook;
+use crate::store::Store;
+use crate::tools::{App, Backend, World};
+use crate::{serve, telemetry};
+
+/// The whole time a drain may take.
+const DRAIN_MAX: Duration = Duration::from_secs(8);
+
+/// The wait between two attempts to open the store.
+const STORE_RETRY: Duration = Duration::from_secs(2);
+
+/// A running sidecar.
+pub struct Sidecar {
+    app: Arc<App>,
+    journal: Journal,
+    doors: Doors,
+    forwarder: Option<Forwarder>,
+    ops: Arc<Ops>,
+    runtime: Runtime,
+    /// Ends the doors that answer questions.
+    closing: CancellationToken,
+    /// Tells the forwarder that the end is near.
+    ending: CancellationToken,
+    tasks: TaskTracker,
+    home: Home,
+}
+
+impl Sidecar {
+    /// Starts everything. Returns when requests are acknowledged; the store opens behind it.
+    ///
+    /// # Errors
+    /// When the home is held or unsafe, an address is taken, or the journal cannot be opened.
+    pub async fn start(config: Config, home: &Path) -> anyhow::Result<Self> {
+        harden();
+        let home = Home::take(home)?;
+        let (downstream, origin) = config.forward.clone().inherit(|name| std::env::var(name).ok());
+        let own = listeners(&config);
+        let target = tokio::task::spawn_blocking(move || Target::new(&downstream, origin, &own)).await??;
+        let memory = ingest::limit_bytes();
+        let (journal, recovered) = open_journal(&config, &home, target.is_some()).await?;
+        for damage in &recovered.damage {
+            tracing::error!(?damage, "the journal is damaged here; what it held there is lost");
+        }
+        let counters = Arc::new(ReceiveCounters::default());
+        let admission = Admission::new(memory);
+        let inlet = Inlet::new(journal.clone(), recovered.recent, target.is_some(), Arc::clone(&counters));
+        let (closing, ending, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+        let web = listen("web", "web.listen", config.web.listen).await?;
+        let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
+        let doors = Doors::open(&config.receive, inlet, admission.clone(), memory).await?;
+        let forwarder = target.map(|target| forward::start(&journal, &target, None, &ending)).transpose()?;
+        let app = Arc::new(App {
+            rulebook: Rulebook::built_in(),
+            settings: Arc::new(config.eval.clone()),
+            journal: journal.clone(),
+            world: World::REAL,
+            backend: OnceLock::new(),
+            started: telemetry::now(),
+        });
+        let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
+        let ops = state::ops(&app, &journal, &counters, &admission, forwarder.as_ref());
+        if let Some(listener) = ops_listener {
+            tasks.spawn(watched("ops", ops::serve(listener, Arc::clone(&ops), ending.clone())));
+        }
+        if let Some(listener) = web {
+            let (app, closing, web) = (Arc::clone(&app), closing.clone(), config.web.clone());
+            tasks.spawn(async move { watched("web", serve::serve(listener, &web, app, closing)).await });
+        }
+        let (folder, for_socket) = (home.path().to_owned(), closing.clone());
+        let for_app = Arc::clone(&app);
+        tasks.spawn(async move { watched("socket", serve::listen_socket(&folder, for_app, for_socket)).await });
+        home.announce(&runtime)?;
+        ops.set_ready(true);
+        tasks.spawn(open_store(Arc::clone(&app), config, home.path().to_owned(), closing.clone()));
+        tracing::info!(grpc = runtime.grpc, http = runtime.http, web = runtime.web, ops = runtime.ops, "ready");
+        Ok(Self { app, journal, doors, forwarder, ops, runtime, closing, ending, tasks, home })
+    }
+
+    /// The tools.
+    pub fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
+    /// Where it listens.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Stops within the deadline: no new traffic, what is journalled sent on, what has settled judged and stored.
+    /// What is cut short is in the journal and goes on at the next start.
+    pub async fn drain(self) {
+        let deadline = Instant::now() + DRAIN_MAX;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        self.ops.set_ready(false);
+        tracing::info!("draining");
+        self.doors.drain(left()).await;
+        self.ending.cancel();
+        let forwarding = async {
+            if let Some(forwarder) = self.forwarder {
+                forwarder.drain(left().saturating_sub(Duration::from_secs(1))).await;
+            }
+        };
+        let judging = async {
+            self.closing.cancel();
+            if let Some(backend) = self.app.backend.get() {
+                backend.pipeline.drain(left().saturating_sub(Duration::from_secs(2))).await;
+                if let Err(error) = backend.store.close(left().saturating_sub(Duration::from_secs(1))).await {
+                    tracing::warn!(%error, "the store did not close cleanly; the journal holds what it lacks");
+                }
+            }
+        };
+        tokio::join!(forwarding, judging);
+        self.tasks.close();
+        let _ = tokio::time::timeout(left(), self.tasks.wait()).await;
+        self.journal.close().await;
+        drop(self.home);
+        tracing::info!("stopped");
+    }
+}
+
+/// Waits for SIGTERM or SIGINT.
+///
+/// # Errors
+/// When the process cannot listen for signals.
+pub async fn signal() -> anyhow::Result<()> {
+    let mut terminate = unix_signal(SignalKind::terminate())?;
+    let mut interrupt = unix_signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// Files are private, and a crash leaves no image of memory, which holds prompts, behind.
+fn harden() {
+    rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
+    let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    if let Err(error) = rustix::process::setrlimit(rustix::process::Resource::Core, none) {
+        tracing::warn!(%error, "core dumps could not be turned off");
+    }
+}
+
+async fn open_journal(
+    config: &Config,
+    home: &Home,
+    forwarding: bool,
+) -> anyhow::Result<(Journal, crate::journal::Recovered)> {
+    let (settings, path) = (config.journal.clone(), home.path().to_owned());
+    let opening = tokio::task::spawn_blocking(move || Journal::open(&path, &settings, forwarding, Arc::new(RealDisk)));
+    Ok(opening.await?.context("the journal cannot be opened")?)
+}
+
+/// Opens the store and starts the pipeline; tries again for as long as the process runs, because traffic is taken
+/// and forwarded meanwhile.
+async fn open_store(app: Arc<App>, config: Config, home: std::path::PathBuf, closing: CancellationToken) {
+    loop {
+        let (path, mut settings) = (home.clone(), config.store.clone());
+        settings.retention = config.retention.clone();
+        let opened = tokio::task::spawn_blocking(move || Store::open(&path, &settings)).await;
+        let error = match opened {
+            Ok(Ok((store, boot))) => {
+                let parts = ingest::Parts {
+                    home: home.clone(),
+                    journal: app.journal.clone(),
+                    store: store.clone(),
+                    mind: mind(&app),
+                };
+                match Pipeline::start(parts, &config.assembly, config.store.keep_other_traces, boot).await {
+                    Ok(pipeline) => {
+                        if app.backend.set(Backend { store, pipeline }).is_err() {
+                            tracing::error!("the store was opened twice");
+                        }
+                        tracing::info!("the store is open");
+                        return;
+                    }
+                    Err(error) => anyhow::Error::from(error),
+                }
+            }
+            Ok(Err(error)) => error.into(),
+            Err(error) => error.into(),
+        };
+        tracing::error!(error = format!("{error:#}"), "the store cannot be opened; taking and forwarding goes on");
+        tokio::select! {
+            () = closing.cancelled() => return,
+            () = tokio::time::sleep(STORE_RETRY) => {}
+        }
+    }
+}
+
+/// What the pipeline asks of the pure half: every judging sees the rules in force then.
+fn mind(app: &App) -> ingest::Mind {
+    let rulebook = app.rulebook.clone();
+    ingest::Mind::new(move |_| rulebook.snapshot(), Arc::clone(&app.settings), app.world.now)
+}
+
+async fn watched(door: &'static str, serving: impl Future<Output = std::io::Result<()>>) {
+    if let Err(error) = serving.await {
+        tracing::error!(door, %error, "a door closed");
+    }
+}
+
+async fn listen(door: &str, setting: &str, listen: Listen) -> std::io::Result<Option<TcpListener>> {
+    match listen {
+        Listen::Off => Ok(None),
+        Listen::At(address) => door::bind(door, setting, address).await.map(Some),
+    }
+}
+
+/// Our own OTLP doors as configured: where nothing must be forwarded to.
+fn listeners(config: &Config) -> Vec<SocketAddr> {
+    [config.receive.grpc.listen, config.receive.http.listen]
+        .into_iter()
+        .filter_map(|listen| match listen {
+            Listen::At(address) if address.port() != 0 => Some(address),
+            _ => None,
+        })
+        .collect()
+}
+
+fn describe(doors: &Doors, web: Option<&TcpListener>, ops: Option<&TcpListener>) -> std::io::Result<Runtime> {
+    let address = |listener: Option<&TcpListener>| listener.map(TcpListener::local_addr).transpose();
+    let web = address(web)?;
+    Ok(Runtime {
+        pid: std::process::id(),
+        started_at: telemetry::now().to_string(),
+        dashboard_port: web.map(|address| address.port()),
+        grpc: doors.grpc().map(|address| address.to_string()),
+        http: doors.http().map(|address| address.to_string()),
+        web: web.map(|address| address.to_string()),
+        ops: address(ops)?.map(|address| address.to_string()),
+    })
+}

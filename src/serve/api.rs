@@ -1,0 +1,142 @@
+//! The HTTP API: the tools by name, and the readings a page or a script wants.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::{get, post};
+use iris_core::contract::{Error, TOOLS};
+use serde_json::{Map, Value, json};
+
+use crate::tools::{App, Caller};
+
+/// The routes under `/api/v1`.
+pub(super) fn routes(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/health", get(health))
+        .route("/tools", get(tools))
+        .route("/tools/{name}", post(tool))
+        .route("/traces", get(traces))
+        .route("/traces/{trace_id}", get(trace))
+        .fallback(no_route)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(app)
+}
+
+/// Answers every path that does not exist.
+pub(super) async fn no_route() -> Response {
+    let valid = [
+        "/mcp",
+        "/api/v1/health",
+        "/api/v1/tools",
+        "/api/v1/tools/{name}",
+        "/api/v1/traces",
+        "/api/v1/traces/{trace_id}",
+    ];
+    (StatusCode::NOT_FOUND, Json(json!({ "error": "no such path", "valid": valid }))).into_response()
+}
+
+async fn wrong_method() -> Response {
+    (StatusCode::METHOD_NOT_ALLOWED, Json(json!({ "error": "this path does not take that method" }))).into_response()
+}
+
+async fn health(State(app): State<Arc<App>>) -> Response {
+    let health = app.health();
+    let status = if health["status"] == "ok" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(health)).into_response()
+}
+
+async fn tools() -> Response {
+    let tools: Vec<Value> = TOOLS
+        .iter()
+        .map(|tool| {
+            json!({
+                "name": tool.name, "title": tool.title, "description": (tool.describe)(),
+                "arguments": (tool.arguments)(), "reply": (tool.reply)(),
+            })
+        })
+        .collect();
+    Json(json!({ "tools": tools })).into_response()
+}
+
+async fn tool(State(app): State<Arc<App>>, Path(name): Path<String>, headers: HeaderMap, body: Bytes) -> Response {
+    if !is_json(&headers) {
+        let body = json!({ "error": "the body must be application/json" });
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, Json(body)).into_response();
+    }
+    let arguments = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&body) };
+    let reply = match arguments {
+        Ok(arguments) => app.call(&name, arguments, &Caller::local()).await,
+        Err(error) => Err(Error::invalid_argument("", format!("the body is not JSON: {}", without_text(&error)))),
+    };
+    answer(reply)
+}
+
+async fn traces(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Response {
+    let reply = match arguments(query.as_deref().unwrap_or_default()) {
+        Ok(arguments) => app.call("get_traces", arguments, &Caller::local()).await,
+        Err(error) => Err(error),
+    };
+    answer(reply)
+}
+
+async fn trace(State(app): State<Arc<App>>, Path(trace_id): Path<String>, RawQuery(query): RawQuery) -> Response {
+    if query.is_some_and(|query| !query.is_empty()) {
+        return answer(Err(Error::invalid_argument("", "this path takes no query parameters")));
+    }
+    answer(app.trace_detail(&trace_id, &Caller::local()).await)
+}
+
+fn answer(reply: Result<Value, Error>) -> Response {
+    match reply {
+        Ok(value) => Json(value).into_response(),
+        Err(error) => {
+            let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let mut response = (status, Json(error.envelope())).into_response();
+            if let Some(wait) = error.retry_after_ms {
+                let seconds = wait.div_ceil(1000).max(1);
+                response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+            }
+            response
+        }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
+fn without_text(error: &serde_json::Error) -> String {
+    format!("line {} column {}", error.line(), error.column())
+}
+
+/// Query parameters as a tool's arguments: numbers and truth values by their looks, where the tool has such a type.
+fn arguments(query: &str) -> Result<Value, Error> {
+    let schema = iris_core::contract::tool("get_traces").map(|tool| (tool.arguments)()).unwrap_or_default();
+    let mut fields = Map::new();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let (name, value) = (name.into_owned(), value.into_owned());
+        let value = match type_of(&schema, &name) {
+            "number" | "integer" | "boolean" => serde_json::from_str(&value).unwrap_or(Value::String(value)),
+            _ => Value::String(value),
+        };
+        if fields.insert(name.clone(), value).is_some() {
+            return Err(Error::invalid_argument(&name, "given twice"));
+        }
+    }
+    Ok(Value::Object(fields))
+}
+
+fn type_of<'a>(schema: &'a Value, name: &str) -> &'a str {
+    match &schema["properties"][name]["type"] {
+        Value::String(one) => one,
+        Value::Array(several) => {
+            several.iter().filter_map(Value::as_str).find(|one| *one != "null").unwrap_or("string")
+        }
+        _ => "string",
+    }
+}

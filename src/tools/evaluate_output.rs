@@ -1,0 +1,121 @@
+//! `evaluate_output`: judge a text, with what a trace holds where the call leaves it out.
+
+use std::sync::Arc;
+
+use iris_core::contract::{Error, EvaluateOutputArgs, EvaluateOutputReply};
+use iris_core::evaluate::{self, Identity, Subject};
+use iris_core::model::{EvalType, Evaluation, Lane, Position, RowKey, Trace, TraceId};
+use serde_json::{Value, json};
+
+use super::{App, Caller, not_negative, to_value, trace_id};
+use crate::store::ToolWrite;
+
+/// Said when the caller did not choose a bundle.
+const NOTE: &str = "eval_type was left out, so every bundle ran; name one to run less";
+
+impl App {
+    pub(super) async fn evaluate_output(&self, args: EvaluateOutputArgs, caller: &Caller) -> Result<Value, Error> {
+        not_negative("cost_usd", args.cost_usd)?;
+        let id = args.trace_id.as_deref().map(trace_id).transpose()?;
+        if args.output.is_none() && id.is_none() {
+            return Err(Error::invalid_argument("output", "needed, unless trace_id names a trace that holds one"));
+        }
+        let trace = match id {
+            Some(id) => Some(self.find(id, caller).await?),
+            None => None,
+        };
+        let chosen = args.eval_type;
+        let evaluation = self.judge(args, trace.as_ref(), chosen.unwrap_or_default(), caller).await?;
+        let mut reply = reply(&evaluation);
+        reply.note = chosen.is_none().then(|| NOTE.to_owned());
+        to_value(self, &reply)
+    }
+
+    /// Judges a trace as it was just stored.
+    pub(super) async fn judge_stored(
+        &self,
+        trace: &Trace,
+        eval_type: EvalType,
+        caller: &Caller,
+    ) -> Result<Value, Error> {
+        let evaluation = self.judge(EvaluateOutputArgs::default(), Some(trace), eval_type, caller).await?;
+        to_value(self, &reply(&evaluation))
+    }
+
+    /// The trace of that id, open or stored.
+    pub(super) async fn find(&self, id: TraceId, caller: &Caller) -> Result<Trace, Error> {
+        let backend = self.backend()?;
+        let key = RowKey { tenant: caller.tenant.clone(), trace_id: id };
+        if let Some((trace, _)) = backend.pipeline.open_trace(&key).await {
+            return Ok(trace);
+        }
+        let stored = backend.store.trace(&caller.tenant, id).await.map_err(|error| self.failed(&error))?;
+        stored.ok_or_else(|| Error::unknown_trace(&id))
+    }
+
+    async fn judge(
+        &self,
+        args: EvaluateOutputArgs,
+        trace: Option<&Trace>,
+        eval_type: EvalType,
+        caller: &Caller,
+    ) -> Result<Evaluation, Error> {
+        let identity = Identity {
+            id: self.new_evaluation_id(),
+            tenant: caller.tenant.clone(),
+            trace_id: trace.map(|trace| trace.trace_id),
+            trace_version: trace.map(|trace| trace.version),
+            seen_through: trace.map_or(0, |trace| trace.seen_through),
+            position: None,
+            inline: false,
+        };
+        let stored = trace.cloned();
+        let ruleset = self.rulebook.snapshot();
+        let settings = Arc::clone(&self.settings);
+        let now = (self.world.now)();
+        let judging = tokio::task::spawn_blocking(move || {
+            let trace = stored.as_ref();
+            let subject = Subject {
+                output: args.output.as_deref().or_else(|| trace?.output.as_deref()),
+                input: args.input.as_deref().or_else(|| trace?.input.as_deref()),
+                expected: args.expected.as_deref(),
+                tool_calls: args.tool_calls.as_deref().or_else(|| trace?.tool_calls.as_deref()),
+                cost_usd: args.cost_usd.or_else(|| trace?.cost_usd),
+                token_usage: args.token_usage.or_else(|| trace?.token_usage),
+                ..Subject::default()
+            };
+            evaluate::evaluate(&ruleset, &subject, &settings, eval_type, identity, now)
+        });
+        let mut evaluation = judging.await.map_err(|error| self.unforeseen(&error))?;
+        let position = Position { lane: Lane::Traces, seq: 0, ordinal: 0 };
+        evaluation.position = Some(position);
+        self.keep(ToolWrite::Evaluation { evaluation: evaluation.clone(), position }, caller).await?;
+        Ok(evaluation)
+    }
+}
+
+/// What the caller is told of an evaluation: the same now and on every later read.
+pub fn reply(evaluation: &Evaluation) -> EvaluateOutputReply {
+    let skipped = evaluation.rule_results.iter().filter(|result| result.skipped).count();
+    let judged = evaluation.rule_results.len() - skipped;
+    EvaluateOutputReply {
+        id: evaluation.id.clone(),
+        trace_id: evaluation.trace_id.map(|id| id.to_string()),
+        verdict: json!(evaluate::compose(evaluation)),
+        coverage: json!(evaluate::coverage(evaluation)),
+        provenance: evaluation.provenance.clone(),
+        erased_at: evaluation.erased_at.map(|time| time.to_string()),
+        eval_type: evaluation.eval_type,
+        score: evaluation.score,
+        passed: evaluation.passed,
+        rule_results: evaluation.rule_results.clone(),
+        suggestions: evaluation.suggestions.clone(),
+        rules_evaluated: judged,
+        rules_skipped: skipped,
+        insufficient_data: judged == 0,
+        critical_failures: evaluate::critical_failures(evaluation),
+        critical_skipped: evaluate::critical_skipped(evaluation),
+        categories: (evaluation.eval_type == EvalType::All).then(|| json!(evaluate::categories(evaluation))),
+        note: None,
+    }
+}

@@ -1,0 +1,170 @@
+//! `log_trace`: one execution becomes one stored trace, and on request one evaluation.
+
+use std::sync::Arc;
+
+use iris_core::contract::{Error, LogTraceArgs, LogTraceReply, Span};
+use iris_core::model::{
+    Attributes, CostSource, EvalType, Lane, Position, RawEvent, RawSpan, Resource, Run, Scope, SpanId, StatusCode,
+    Timestamp, Trace, TraceId, TraceSource,
+};
+use serde_json::{Map, Value};
+
+use super::{App, Caller, not_negative, to_value};
+use crate::store::ToolWrite;
+
+/// Steps one call may carry.
+const SPANS_MAX: usize = 10_000;
+
+impl App {
+    pub(super) async fn log_trace(&self, args: LogTraceArgs, caller: &Caller) -> Result<Value, Error> {
+        not_negative("cost_usd", args.cost_usd)?;
+        not_negative("latency_ms", args.latency_ms)?;
+        if args.agent_name.trim().is_empty() {
+            return Err(Error::invalid_argument("agent_name", "must not be blank"));
+        }
+        let evaluate = args.evaluate.unwrap_or(false);
+        if evaluate && args.output.is_none() {
+            return Err(Error::invalid_argument("evaluate", "needs output; nothing was stored"));
+        }
+        let timestamp = match &args.timestamp {
+            Some(text) => time("timestamp", text)?,
+            None => (self.world.now)(),
+        };
+        let trace_id = self.new_trace_id();
+        let spans = self.spans(args.spans.as_deref().unwrap_or_default(), trace_id, &args.agent_name)?;
+        let trace = trace(args, trace_id, timestamp, &spans, caller);
+        let write = ToolWrite::Trace {
+            trace: trace.clone(),
+            spans,
+            position: Position { lane: Lane::Traces, seq: 0, ordinal: 0 },
+        };
+        self.keep(write, caller).await?;
+        let evaluation = match evaluate {
+            true => Some(self.judge_stored(&trace, EvalType::All, caller).await?),
+            false => None,
+        };
+        to_value(self, &LogTraceReply { trace_id: trace_id.to_string(), status: "stored", evaluation })
+    }
+
+    fn spans(&self, spans: &[Span], trace_id: TraceId, agent_name: &str) -> Result<Vec<RawSpan>, Error> {
+        if spans.len() > SPANS_MAX {
+            return Err(Error::invalid_argument("spans", format!("{} steps; at most {SPANS_MAX}", spans.len())));
+        }
+        let mut attributes = Attributes::new();
+        attributes.insert("service.name".to_owned(), Value::String(agent_name.to_owned()));
+        let resource = Arc::new(Resource { attributes });
+        let scope = Arc::new(Scope { name: "iris.log_trace".to_owned(), ..Scope::default() });
+        spans.iter().enumerate().map(|(index, span)| self.span(index, span, trace_id, &resource, &scope)).collect()
+    }
+
+    fn span(
+        &self,
+        index: usize,
+        span: &Span,
+        trace_id: TraceId,
+        resource: &Arc<Resource>,
+        scope: &Arc<Scope>,
+    ) -> Result<RawSpan, Error> {
+        let field = |name: &str| format!("spans[{index}].{name}");
+        let id = |name: &str, text: &str| {
+            text.parse::<SpanId>().map_err(|error| Error::invalid_argument(&field(name), error))
+        };
+        let span_id = match &span.span_id {
+            Some(text) => id("span_id", text)?,
+            None => self.new_span_id(),
+        };
+        let start = time(&field("start_time"), &span.start_time)?;
+        let end = span.end_time.as_deref().map(|text| time(&field("end_time"), text)).transpose()?;
+        let mut attributes = span.attributes.clone().unwrap_or_default();
+        attributes.entry("iris.span_kind").or_insert_with(|| serde_json::to_value(span.kind).unwrap_or_default());
+        let events = span.events.as_deref().unwrap_or_default().iter().enumerate();
+        Ok(RawSpan {
+            trace_id,
+            span_id,
+            parent_span_id: span.parent_span_id.as_deref().map(|text| id("parent_span_id", text)).transpose()?,
+            flags: 0,
+            trace_state: String::new(),
+            name: span.name.clone(),
+            kind: span.kind.into(),
+            start,
+            end: end.unwrap_or_default(),
+            status: span.status_code.into(),
+            status_message: span.status_message.clone().unwrap_or_default(),
+            attributes,
+            events: events
+                .map(|(at, event)| {
+                    Ok(RawEvent {
+                        time: time(&field(&format!("events[{at}].timestamp")), &event.timestamp)?,
+                        name: event.name.clone(),
+                        attributes: event.attributes.clone().unwrap_or_default(),
+                    })
+                })
+                .collect::<Result<_, Error>>()?,
+            links: Vec::new(),
+            dropped: 0,
+            resource: Arc::clone(resource),
+            scope: Arc::clone(scope),
+        })
+    }
+
+    fn new_span_id(&self) -> SpanId {
+        let mut bytes = [0; 8];
+        loop {
+            (self.world.random)(&mut bytes);
+            if let Some(id) = SpanId::from_bytes(&bytes) {
+                return id;
+            }
+        }
+    }
+}
+
+fn time(field: &str, text: &str) -> Result<Timestamp, Error> {
+    Timestamp::parse(text).ok_or_else(|| {
+        Error::invalid_argument(field, "an ISO 8601 timestamp with an offset or Z, such as 2026-12-01T09:30:00Z")
+    })
+}
+
+fn trace(args: LogTraceArgs, trace_id: TraceId, timestamp: Timestamp, spans: &[RawSpan], caller: &Caller) -> Trace {
+    let count =
+        |test: fn(&RawSpan) -> bool| u32::try_from(spans.iter().filter(|span| test(span)).count()).unwrap_or(u32::MAX);
+    let run = Run {
+        agent_name: Some(args.agent_name.clone()),
+        input: args.input.clone(),
+        output: args.output.clone(),
+        tool_calls: args.tool_calls.clone().unwrap_or_default(),
+        token_usage: args.token_usage,
+        cost_usd: args.cost_usd,
+        latency_ms: args.latency_ms,
+        ..Run::default()
+    };
+    Trace {
+        tenant: caller.tenant.clone(),
+        trace_id,
+        version: 1,
+        source: TraceSource::Tool,
+        agent_name: args.agent_name,
+        framework: args.framework,
+        input: args.input,
+        output: args.output,
+        tool_calls: args.tool_calls,
+        latency_ms: args.latency_ms,
+        token_usage: args.token_usage,
+        cost_usd: args.cost_usd,
+        cost_source: args.cost_usd.map(|_| CostSource::Reported),
+        metadata: args.metadata.unwrap_or_else(Map::new),
+        timestamp,
+        session_id: args.session_id,
+        user_id: None,
+        model: None,
+        provider: None,
+        environment: None,
+        service_version: None,
+        runs: vec![run],
+        partial: false,
+        in_progress: false,
+        conflicting_spans: false,
+        span_count: count(|_| true),
+        error_count: count(|span| span.status == StatusCode::Error),
+        seen_through: 0,
+    }
+}
