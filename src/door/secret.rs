@@ -7,7 +7,6 @@ use serde::Serializer;
 ///
 /// # Errors
 /// The serializer's.
-#[expect(clippy::ref_option, reason = "the signature serde asks for")]
 pub fn hidden<S: Serializer>(secret: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
     match secret {
         Some(_) => serializer.serialize_some("[set]"),

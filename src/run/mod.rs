@@ -171,7 +171,7 @@ async fn open_journal(
 ) -> anyhow::Result<(Journal, crate::journal::Recovered)> {
     let (settings, path) = (config.journal.clone(), home.path().to_owned());
     let opening = tokio::task::spawn_blocking(move || Journal::open(&path, &settings, forwarding, Arc::new(RealDisk)));
-    Ok(opening.await?.context("the journal cannot be opened")?)
+    opening.await?.context("the journal cannot be opened")
 }
 
 /// Opens the store and starts the pipeline; tries again for as long as the process runs, because traffic is taken

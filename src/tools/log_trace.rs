@@ -7,7 +7,7 @@ use iris_core::model::{
     Attributes, CostSource, EvalType, Lane, Position, RawEvent, RawSpan, Resource, Run, Scope, SpanId, StatusCode,
     Timestamp, Trace, TraceId, TraceSource,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{App, Caller, not_negative, to_value};
 use crate::store::ToolWrite;
@@ -151,7 +151,7 @@ fn trace(args: LogTraceArgs, trace_id: TraceId, timestamp: Timestamp, spans: &[R
         token_usage: args.token_usage,
         cost_usd: args.cost_usd,
         cost_source: args.cost_usd.map(|_| CostSource::Reported),
-        metadata: args.metadata.unwrap_or_else(Map::new),
+        metadata: args.metadata.unwrap_or_default(),
         timestamp,
         session_id: args.session_id,
         user_id: None,
