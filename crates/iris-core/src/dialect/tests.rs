@@ -328,6 +328,7 @@ fn reading_is_quick() {
         ),
     ];
     for span in &spans {
+        #[expect(clippy::disallowed_methods, reason = "a test may measure")]
         let begun = std::time::Instant::now();
         for _ in 0..100_000 {
             std::hint::black_box(read_span(std::hint::black_box(span)));
