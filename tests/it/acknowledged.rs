@@ -99,10 +99,17 @@ async fn a_late_span_reopens_a_trace_and_heals_no_leak() {
     let leak = request(agent_run(9, 2, "Her social security number is 536-22-8716."));
     assert_eq!(iris.post("traces", "application/x-protobuf", leak).await.unwrap().0, 200);
     let path = format!("/api/v1/traces/{}", trace_hex(9));
-    iris.until("web", &path, Duration::from_secs(20), |detail| detail["evals"][0]["verdict"]["state"] == "fail").await;
+    iris.until("web", &path, Duration::from_secs(20), |detail| {
+        detail["trace"]["in_progress"] == false && detail["evals"][0]["verdict"]["state"] == "fail"
+    })
+    .await;
     let late = request(agent_run(9, 3, "I cannot say.").split_off(2));
     assert_eq!(iris.post("traces", "application/x-protobuf", late).await.unwrap().0, 200);
-    let detail = iris.until("web", &path, Duration::from_secs(20), |detail| detail["trace"]["version"] == 2).await;
+    let detail = iris
+        .until("web", &path, Duration::from_secs(20), |detail| {
+            detail["trace"]["in_progress"] == false && detail["trace"]["version"] == 2
+        })
+        .await;
     assert_eq!(detail["evals"][0]["verdict"]["state"], "fail", "{}", detail["evals"][0]["verdict"]);
     let (_, page) = iris.get("web", "/api/v1/traces").await;
     assert_eq!(serde_json::from_str::<Value>(&page).unwrap()["total"], 1);

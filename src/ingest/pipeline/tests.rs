@@ -299,7 +299,7 @@ impl Running {
 
     /// The newest stored version of a trace, once it has so many different rows.
     async fn trace(&self, trace: u8, rows: u32) -> Trace {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             let found = self.store.trace(&Tenant::local(), trace_id(trace)).await.unwrap();
             match found {
@@ -320,7 +320,7 @@ impl Running {
     }
 
     async fn until(&self, what: &str, holds: impl Fn(&PipelineStatus) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while !holds(&self.pipeline.status()) {
             assert!(Instant::now() < deadline, "never {what}: {:?}", self.pipeline.status());
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,6 +1,9 @@
 //! Requests made up for a test: agent runs and plain HTTP spans, as OTLP/protobuf.
 #![allow(dead_code)] // each test needs a part of it
 
+use std::sync::LazyLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use bytes::Bytes;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value};
@@ -31,7 +34,10 @@ fn words(role: &str, said: &str) -> String {
 
 /// One span of a trace; span 1 is the root.
 pub fn span(trace: u64, number: u64, name: &str, attributes: Vec<KeyValue>) -> Span {
-    let begin = 1_790_000_000_000_000_000 + number * 1_000_000;
+    // Retention goes by when a trace began, so it begins now; equal for every call of one test program.
+    static NOW: LazyLock<u64> =
+        LazyLock::new(|| u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap());
+    let begin = *NOW + number * 1_000_000;
     Span {
         trace_id: trace_id(trace).to_vec(),
         span_id: number.to_be_bytes().to_vec(),

