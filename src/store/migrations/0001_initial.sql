@@ -2,7 +2,8 @@
 -- order find what a sidecar holds fast enough.
 
 -- One row per span or log record received. What a dialect reads often is a column of its own; what was sent is
--- in attributes, resource, scope and rest, so that a row gives back exactly what came.
+-- in attributes, resource, scope and rest, so that a row gives back exactly what came. Ids are their bytes: hex
+-- text costs the same time and 64 bytes more a row (measured); lower(hex(trace_id)) shows it.
 CREATE TABLE spans (
     tenant         VARCHAR   NOT NULL,
     trace_id       BLOB      NOT NULL,
