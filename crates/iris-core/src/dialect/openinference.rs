@@ -69,6 +69,9 @@ enum Field {
 
 const FIELDS: usize = Field::Messages as usize + 1;
 
+/// Where the result of a crew states what its model calls used.
+const CREW_USAGE: &str = "token_usage";
+
 fn place(name: &str) -> Option<(usize, u8)> {
     use Field as F;
     let (field, rank) = match name {
@@ -230,6 +233,9 @@ fn step(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     let tasks = slots.get(F::CrewTasks as usize).and_then(|(key, value)| Some((key, tasks(value)?)));
     recorded::step(reading, slots.get(F::Input as usize), slots.get(F::Output as usize));
     fill("input", &mut reading.input, &mut reading.sources, tasks);
+    if reading.role == Some(Role::Chain) {
+        crew_usage(slots.get(F::Output as usize), reading);
+    }
     let is_data = reading.input.as_deref().is_none_or(|input| input.starts_with(['{', '[']));
     if is_data && slots.get(F::Messages as usize).is_some() {
         let read = attributes::indexed(&span.attributes, key::INPUT_MESSAGES).and_then(|list| messages::read(&list));
@@ -238,6 +244,26 @@ fn step(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
             reading.sources.insert("input".to_owned(), key::INPUT_MESSAGES.to_owned());
         }
     }
+}
+
+/// What all model calls of a crew used, which its result states; nothing in the result of any other step counts.
+/// Source: <https://docs.crewai.com/en/concepts/crews#crew-output>.
+fn crew_usage(output: recorded::Found<'_>, reading: &mut Reading) {
+    let Some((key, value)) = output.filter(|(_, value)| value.as_str().is_none_or(|text| text.contains(CREW_USAGE)))
+    else {
+        return;
+    };
+    let result = salvage::unwrapped(value);
+    let is_crews = ["raw", "tasks_output"].iter().all(|name| result.get(*name).is_some());
+    let Some(counts) = result.get(CREW_USAGE).filter(|counts| is_crews && counts.is_object()) else { return };
+    let of = |name: &str| attributes::count(counts.get(name)?).map(|count| (key, count));
+    let (usage, sources) = (&mut reading.usage, &mut reading.sources);
+    fill("usage.input", &mut usage.input, sources, of("prompt_tokens"));
+    fill("usage.output", &mut usage.output, sources, of("completion_tokens"));
+    fill("usage.total", &mut usage.total, sources, of("total_tokens"));
+    fill("usage.cache_read", &mut usage.cache_read, sources, of("cached_prompt_tokens"));
+    fill("usage.cache_write", &mut usage.cache_write, sources, of("cache_creation_tokens"));
+    fill("usage.reasoning", &mut usage.reasoning, sources, of("reasoning_tokens"));
 }
 
 /// What the tasks of a crew ask for.

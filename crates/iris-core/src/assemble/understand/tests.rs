@@ -190,6 +190,27 @@ fn an_agents_own_count_is_used_only_when_no_call_states_one() {
 }
 
 #[test]
+fn a_crews_count_is_never_added_to_that_of_its_calls() {
+    let crew = json!({"openinference.span.kind": "CHAIN", "output.value":
+        json!({"raw": "Hello.", "tasks_output": [], "token_usage": {"prompt_tokens": 99, "completion_tokens": 9}}).to_string()});
+    let guide = json!({"openinference.span.kind": "AGENT", "agent.name": "Guide"});
+    let alone =
+        Sketch::default().span(1, 0, "crew.kickoff", crew.clone()).span(2, 1, "Guide._execute_core", guide.clone());
+    let usage = alone.trace().unwrap().token_usage.unwrap();
+    assert_eq!((usage.prompt_tokens, usage.completion_tokens, usage.total_tokens), (Some(99), Some(9), Some(108)));
+    let flow = json!({"openinference.span.kind": "CHAIN"});
+    let two = Sketch::default()
+        .span(1, 0, "flow.kickoff", flow)
+        .span(2, 1, "crew.kickoff", crew)
+        .span(3, 2, "Guide._execute_core", guide)
+        .span(4, 3, "ChatCompletion", chat("Hi", "Hello.", "r1"));
+    let trace = two.trace().unwrap();
+    let usage = trace.token_usage.unwrap();
+    assert_eq!((usage.prompt_tokens, usage.completion_tokens, usage.total_tokens), (Some(10), Some(2), Some(12)));
+    assert_eq!(trace.runs[0].token_usage, Some(usage));
+}
+
+#[test]
 fn one_call_seen_by_several_tool_spans_is_one_step() {
     let trace = Sketch::default()
         .span(1, 0, "invoke_agent Guide", agent("Guide"))

@@ -156,3 +156,30 @@ fn hostile_values_are_read_without_harm() {
         }
     }
 }
+
+#[test]
+fn a_crew_states_in_its_result_what_its_models_used() {
+    let result = |usage: Value| json!({"raw": "Hello.", "tasks_output": [{"raw": "Hello."}], "token_usage": usage});
+    let step = |kind: &str, output: &Value| {
+        let attributes = json!({"openinference.span.kind": kind, "output.value": output.to_string()});
+        read_span(&span("crew.kickoff", "openinference.instrumentation.crewai", &attributes))
+    };
+    let counts = json!({"total_tokens": 317, "prompt_tokens": 305, "cached_prompt_tokens": 8, "completion_tokens": 12,
+        "reasoning_tokens": 2, "cache_creation_tokens": 0, "successful_requests": 1});
+    let crew = step("CHAIN", &result(counts.clone()));
+    let usage = crew.usage;
+    assert_eq!((usage.input, usage.output, usage.total), (Some(305), Some(12), Some(317)));
+    assert_eq!((usage.cache_read, usage.cache_write, usage.reasoning), (Some(8), Some(0), Some(2)));
+    assert_eq!((crew.output.as_deref(), crew.sources["usage.input"].as_str()), (Some("Hello."), "output.value"));
+    let none = [
+        step("AGENT", &result(counts.clone())),
+        step("CHAIN", &json!({"answer": "Hello.", "token_usage": counts})),
+        step("CHAIN", &result(json!("305 tokens"))),
+        step("CHAIN", &result(json!({"total_tokens": 0, "prompt_tokens": 0, "completion_tokens": 0}))),
+        step("CHAIN", &json!("about token_usage, raw and tasks_output")),
+    ];
+    for reading in none {
+        let usage = reading.usage;
+        assert_eq!((usage.input, usage.output, usage.total), (None, None, None), "{reading:?}");
+    }
+}

@@ -12,7 +12,7 @@ use super::capture::Capture;
 const PROBE_CHARS: usize = 60;
 
 /// Instrumentations that state no tokens anywhere.
-const WITHOUT_TOKENS: [&str; 4] = ["autogen", "openinference-crewai", "openinference-dspy", "otel-genai-openai-agents"];
+const WITHOUT_TOKENS: [&str; 3] = ["autogen", "openinference-dspy", "otel-genai-openai-agents"];
 
 /// Right answers and all answers, per field and per dialect, and what was missed.
 #[derive(Default)]
