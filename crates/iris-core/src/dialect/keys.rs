@@ -99,6 +99,10 @@ pub mod openinference {
     pub const TOOL_CALL_ID: &str = "tool_call.id";
     pub const TOOL_CALL_NAME: &str = "tool_call.function.name";
     pub const TOOL_CALL_ARGUMENTS: &str = "tool_call.function.arguments";
+    pub const EMBEDDING_MODEL: &str = "embedding.model_name";
+    /// Indexed: the texts and their vectors.
+    pub const EMBEDDINGS: &str = "embedding.embeddings.";
+    pub const EMBEDDING_TEXT: &str = ".embedding.text";
     pub const AGENT_NAME: &str = "agent.name";
     pub const NODE_ID: &str = "graph.node.id";
     pub const METADATA: &str = "metadata";

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::attributes::{self, Slots};
 use super::keys::{self, openinference as key};
-use super::{Dialect, fill, messages, recorded, salvage};
+use super::{Dialect, fill, messages, recorded, salvage, words};
 use crate::model::{RawSpan, Reading, Role};
 
 /// See the module.
@@ -32,6 +32,7 @@ impl Dialect for OpenInference {
             Some(Role::Llm) => llm(span, &slots, &mut reading),
             Some(Role::Tool) => tool(span, &slots, &mut reading),
             Some(Role::Agent | Role::Chain) => step(span, &slots, &mut reading),
+            Some(Role::Embedding) => embedding(span, &slots, &mut reading),
             _ => {}
         }
         reading
@@ -80,6 +81,7 @@ fn place(name: &str) -> Option<(usize, u8)> {
         key::OUTPUT => (F::Output, 0),
         key::RESPONSE_MODEL => (F::Model, 0),
         key::MODEL => (F::Model, 1),
+        key::EMBEDDING_MODEL => (F::Model, 2),
         key::REQUEST_MODEL => (F::RequestModel, 0),
         key::PROVIDER => (F::Provider, 0),
         key::SYSTEM => (F::Provider, 1),
@@ -225,6 +227,20 @@ fn tool(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     let name = span.name.strip_prefix("tool.").unwrap_or(&span.name);
     let name = name.strip_suffix(".run").or_else(|| name.strip_suffix(".__call__")).unwrap_or(name);
     fill("tool_name", &mut reading.tool_name, sources, Some((keys::SPAN_NAME, name.to_owned())));
+}
+
+/// The texts that were embedded, in their order; never the vectors.
+fn embedding(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
+    let numbered = |(name, text): (&String, &Value)| {
+        let number = name.strip_prefix(key::EMBEDDINGS)?.strip_suffix(key::EMBEDDING_TEXT)?;
+        Some((number.parse::<u32>().ok()?, attributes::text(text)?))
+    };
+    let mut texts: Vec<(u32, String)> = span.attributes.iter().filter_map(numbered).collect();
+    texts.sort();
+    let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
+    let found = (!texts.is_empty()).then(|| (key::EMBEDDINGS, texts.join("\n")));
+    let asked = || slots.get(Field::Input as usize).and_then(|(key, value)| Some((key, words::question(value)?)));
+    fill("input", &mut reading.input, &mut reading.sources, found.or_else(asked));
 }
 
 /// An agent or a step: what it was asked and what it answered.

@@ -39,6 +39,7 @@ impl Dialect for VercelAi {
             Some(Role::Llm) => model_call(&slots, &mut reading),
             Some(Role::Tool) => tool(&slots, &mut reading),
             Some(Role::Agent) => agent(&slots, &mut reading),
+            Some(Role::Embedding) => embedding(&slots, &mut reading),
             _ => {}
         }
         reading
@@ -69,6 +70,7 @@ enum Field {
     ToolId,
     ToolArguments,
     ToolResult,
+    Embedded,
     Session,
     User,
 }
@@ -110,6 +112,9 @@ fn place(name: &str) -> Option<(usize, u8)> {
         "ai.toolCall.input" => (F::ToolArguments, 1),
         "ai.toolCall.result" => (F::ToolResult, 0),
         "ai.toolCall.output" => (F::ToolResult, 1),
+        "ai.usage.tokens" => (F::InputTokens, 2),
+        "ai.value" => (F::Embedded, 0),
+        "ai.values" => (F::Embedded, 1),
         "ai.telemetry.metadata.sessionId" => (F::Session, 0),
         "ai.telemetry.metadata.session_id" => (F::Session, 1),
         "ai.telemetry.metadata.threadId" => (F::Session, 2),
@@ -177,6 +182,19 @@ fn tool(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     if let Some((key, value)) = slots.get(F::ToolResult as usize) {
         fill("tool_result", &mut reading.tool_result, sources, Some((key, calls::answered(value).result)));
     }
+}
+
+/// The texts that were embedded, each a JSON text of its own.
+fn embedding(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
+    let sources = &mut reading.sources;
+    fill("usage.input", &mut reading.usage.input, sources, slots.count(Field::InputTokens as usize));
+    let texts = slots.get(Field::Embedded as usize).and_then(|(key, value)| {
+        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        let texts: Vec<String> =
+            values.iter().filter_map(|value| Some(salvage::unwrapped(value).as_str()?.to_owned())).collect();
+        (!texts.is_empty()).then(|| (key, texts.join("\n")))
+    });
+    fill("input", &mut reading.input, sources, texts);
 }
 
 /// The run. Its own tokens are those of its last step only, so they are left out.

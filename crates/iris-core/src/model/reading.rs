@@ -151,8 +151,9 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Whether an AI library wrote the span: it plays a part in a trace.
+    /// Whether the span alone makes a trace: an agent, a model call, an embedding or a tool. Steps, prompts and
+    /// retrievals only belong to one.
     pub fn is_agentic(&self) -> bool {
-        self.role.is_some()
+        matches!(self.role, Some(Role::Agent | Role::Llm | Role::Tool | Role::Embedding))
     }
 }

@@ -35,7 +35,7 @@ const RESOURCE_KEYS: [&str; 9] = [
     "telemetry.sdk.version",
 ];
 
-/// The trace that the rows of one trace id make, or nothing when no agent, model call or tool is among them.
+/// The trace that the rows of one trace id make, or nothing when no agent, model call, embedding or tool is among them.
 pub fn understand(key: &RowKey, version: u32, rows: &[Arc<Row>]) -> Option<Trace> {
     let tree = Tree::build(rows, 0);
     let stretches = run::stretches(&tree);
@@ -102,22 +102,25 @@ fn add_variants(rows: &[Arc<Row>], variants: usize, runs: &mut Vec<Run>) {
     }
 }
 
-/// The model that answered, else the one asked for: of the first model call, else of the agent.
+/// The model that answered, else the one asked for.
 fn model(tree: &Tree<'_>, whole: &[usize]) -> Option<String> {
-    let of = |is_call: bool| {
-        tree.of(whole)
-            .filter(move |node| (node.reading.role == Some(Role::Llm)) == is_call)
-            .find_map(|node| node.reading.model.clone().or_else(|| node.reading.request_model.clone()))
-    };
-    of(true).or_else(|| of(false))
+    of_calls_first(tree, whole, |reading| reading.model.clone().or_else(|| reading.request_model.clone()))
 }
 
 fn provider(tree: &Tree<'_>, whole: &[usize]) -> Option<String> {
-    let of_calls = tree
-        .of(whole)
-        .filter(|node| node.reading.role == Some(Role::Llm))
-        .find_map(|node| node.reading.provider.clone());
-    of_calls.or_else(|| tree.first_of(whole, |reading: &Reading| reading.provider.clone()))
+    of_calls_first(tree, whole, |reading| reading.provider.clone())
+}
+
+/// What the first model call says, else an agent or step. An embedding that is no call itself never speaks for them.
+fn of_calls_first(tree: &Tree<'_>, whole: &[usize], ask: impl Fn(&Reading) -> Option<String>) -> Option<String> {
+    let call = tree.call_role(whole);
+    let of = |is_call: bool| {
+        let nodes = tree.of(whole).filter(move |node| (node.reading.role == Some(call)) == is_call);
+        nodes
+            .filter(move |node| is_call || node.reading.role != Some(Role::Embedding))
+            .find_map(|node| ask(&node.reading))
+    };
+    of(true).or_else(|| of(false))
 }
 
 /// The library of the agent itself, rather than that of the client it calls models with.

@@ -55,27 +55,37 @@ impl Stretch {
 }
 
 /// Finds the runs: top-most agents and workflows that hold an agent, a model call or a tool. Without any, all model
-/// calls and tools together are one run.
+/// calls and tools together are one run; without those, all embeddings and the steps around them.
 pub fn stretches(tree: &Tree<'_>) -> Stretches {
     let mut tops = Vec::new();
     let mut beside = Vec::new();
+    let mut embeddings = Vec::new();
     let mut open = tree.roots.clone();
     while let Some(at) = open.pop() {
         match tree.role(at) {
             Some(Role::Agent | Role::Chain) => tops.push(at),
             Some(Role::Llm | Role::Tool) => beside.extend(tree.below(at)),
-            _ => open.extend(tree.get(at).map(|node| node.children.as_slice()).unwrap_or_default()),
+            role => {
+                embeddings.extend((role == Some(Role::Embedding)).then_some(at));
+                open.extend(tree.get(at).map(|node| node.children.as_slice()).unwrap_or_default());
+            }
         }
     }
     tops.sort_unstable();
     beside.sort_unstable();
-    let mut runs: Vec<Stretch> =
-        tops.into_iter().map(|top| Stretch { top: Some(top), places: tree.below(top) }).collect();
-    runs.retain(|run| {
-        tree.of(&run.places).any(|node| matches!(node.reading.role, Some(Role::Agent | Role::Llm | Role::Tool)))
-    });
-    if runs.is_empty() && !beside.is_empty() {
-        runs.push(Stretch { top: None, places: std::mem::take(&mut beside) });
+    let mut runs = Vec::new();
+    for top in tops {
+        let places = tree.below(top);
+        if tree.call_role(&places) == Role::Llm {
+            runs.push(Stretch { top: Some(top), places });
+        } else if tree.of(&places).any(|node| node.reading.role == Some(Role::Embedding)) {
+            embeddings.extend(places);
+        }
+    }
+    embeddings.sort_unstable();
+    if runs.is_empty() && !(beside.is_empty() && embeddings.is_empty()) {
+        let places = if beside.is_empty() { embeddings } else { std::mem::take(&mut beside) };
+        runs.push(Stretch { top: None, places });
     }
     Stretches { runs, beside }
 }
@@ -127,7 +137,7 @@ fn input(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
     top.and_then(own)
         .or_else(|| of(Role::Agent).find_map(own))
         .or_else(|| {
-            of(Role::Llm).find_map(|node| {
+            of(tree.call_role(&stretch.places)).find_map(|node| {
                 let asked = node.reading.input_messages.as_deref().and_then(dialect::question);
                 asked.or_else(|| words(node.reading.input.as_ref()))
             })

@@ -141,14 +141,70 @@ fn an_agent_takes_question_and_answer_from_its_model_calls() {
 
 #[test]
 fn spans_without_agent_model_or_tool_are_no_trace() {
-    let embedding = json!({"gen_ai.operation.name": "embeddings", "gen_ai.request.model": "m"});
-    assert_eq!(Sketch::default().span(1, 0, "embeddings m", embedding).trace(), None);
+    let request = json!({"http.request.method": "POST", "server.address": "api.example.com"});
+    assert_eq!(Sketch::default().span(1, 0, "POST", request.clone()).span(2, 1, "POST", request).trace(), None);
+    let retrieval = json!({"gen_ai.operation.name": "retrieval", "gen_ai.request.model": "m"});
+    assert_eq!(Sketch::default().span(1, 0, "retrieval docs", retrieval).trace(), None);
+    let step = json!({"openinference.span.kind": "CHAIN", "output.value": "done"});
+    assert_eq!(Sketch::default().span(1, 0, "step", step).trace(), None);
     assert_eq!(
         Sketch::default().span(1, 0, "create_agent a", json!({"gen_ai.operation.name": "create_agent"})).trace(),
         None
     );
     assert_eq!(Sketch::default().span(1, 0, "tools/list", json!({"mcp.method.name": "tools/list"})).trace(), None);
     assert_eq!(Sketch::default().trace(), None);
+}
+
+fn embedding(more: &Value) -> Value {
+    let mut attributes = json!({"gen_ai.operation.name": "embeddings", "gen_ai.request.model": "small", "gen_ai.provider.name": "openai"});
+    attributes.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    attributes
+}
+
+#[test]
+fn embeddings_alone_are_one_run_that_answers_nothing() {
+    let counted = embedding(&json!({"gen_ai.usage.input_tokens": 3}));
+    let trace = Sketch::default()
+        .span(1, 0, "POST /index", json!({"http.request.method": "POST"}))
+        .span(2, 1, "embeddings small", counted.clone())
+        .span(3, 2, "embeddings small", counted.clone())
+        .span(4, 1, "embeddings small", counted)
+        .trace()
+        .unwrap();
+    assert_eq!((trace.model.as_deref(), trace.provider.as_deref()), (Some("small"), Some("openai")));
+    assert_eq!((trace.output.as_deref(), trace.tool_calls.as_deref(), trace.runs.len()), (None, None, 1));
+    let usage = trace.token_usage.unwrap();
+    assert_eq!((usage.prompt_tokens, usage.completion_tokens), (Some(6), None), "the inner span is the same call");
+    let step = json!({"openinference.span.kind": "CHAIN", "agent.name": "Indexer"});
+    let text = json!({"openinference.span.kind": "EMBEDDING", "embedding.model_name": "small",
+        "embedding.embeddings.10.embedding.text": "Last", "embedding.embeddings.2.embedding.text": "Tide table",
+        "embedding.embeddings.2.embedding.vector": [0.1, 0.2]});
+    let trace = Sketch::default().span(1, 0, "index", step).span(2, 1, "CreateEmbeddings", text).trace().unwrap();
+    assert_eq!((trace.agent_name.as_str(), trace.model.as_deref()), ("Indexer", Some("small")));
+    assert_eq!((trace.input.as_deref(), trace.output), (Some("Tide table\nLast"), None));
+}
+
+#[test]
+fn an_embedding_beside_other_calls_changes_nothing() {
+    let counted = embedding(&json!({"gen_ai.usage.input_tokens": 3}));
+    let agents = |sketch: Sketch| sketch.span(1, 0, "invoke_agent Guide", agent("Guide"));
+    let bare = |sketch: Sketch| sketch.span(1, 0, "chat m", silent_chat(&json!({})));
+    let tools = |sketch: Sketch| sketch.span(1, 0, "execute_tool t", tool("t", &json!({})));
+    let cases: [(&str, &dyn Fn(Sketch) -> Sketch); 3] = [("agent", &agents), ("chat", &bare), ("tool", &tools)];
+    for (name, make) in cases {
+        let without = make(Sketch::default()).trace().unwrap();
+        for parent in [0, 1] {
+            let with = make(Sketch::default()).span(2, parent, "embeddings small", counted.clone()).trace().unwrap();
+            let same = Trace {
+                latency_ms: without.latency_ms,
+                runs: with.runs.iter().map(|run| Run { latency_ms: without.latency_ms, ..run.clone() }).collect(),
+                span_count: 1,
+                seen_through: 1,
+                ..with.clone()
+            };
+            assert_eq!(same, without, "{name} {parent}");
+        }
+    }
 }
 
 #[test]

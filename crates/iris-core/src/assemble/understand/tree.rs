@@ -120,6 +120,13 @@ impl<'a> Tree<'a> {
         places.iter().filter_map(|at| self.nodes.get(*at))
     }
 
+    /// The role of the model calls among some places. An embedding is one only where nothing else runs: beside an
+    /// agent, a model that answers or a tool it is a means to their end.
+    pub fn call_role(&self, places: &[usize]) -> Role {
+        let runs = |node: &Node<'_>| matches!(node.reading.role, Some(Role::Agent | Role::Llm | Role::Tool));
+        if self.of(places).any(runs) { Role::Llm } else { Role::Embedding }
+    }
+
     /// The first reading among some that answers.
     pub fn first_of<T>(&self, places: &[usize], ask: impl Fn(&Reading) -> Option<T>) -> Option<T> {
         self.of(places).find_map(|node| ask(&node.reading))

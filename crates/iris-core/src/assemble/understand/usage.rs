@@ -16,15 +16,17 @@ pub struct Used {
 
 /// The nearest model call above a node that is the same call: nothing but plain spans lies between.
 pub fn call_above(tree: &Tree<'_>, at: usize) -> Option<usize> {
+    let call = if tree.role(at) == Some(Role::Embedding) { Role::Embedding } else { Role::Llm };
     tree.ancestors(at)
         .take_while(|above| !matches!(tree.role(*above), Some(Role::Agent | Role::Tool)))
-        .find(|above| tree.role(*above) == Some(Role::Llm))
+        .find(|above| tree.role(*above) == Some(call))
 }
 
 /// Adds up the model calls among some nodes. A call that two libraries recorded counts once: the innermost that states
 /// its use, and one answer's id once. Only when no call states any is the agents' own count taken.
 pub fn total(tree: &Tree<'_>, places: &[usize]) -> Used {
-    let calls: Vec<usize> = places.iter().copied().filter(|at| tree.role(*at) == Some(Role::Llm)).collect();
+    let call = tree.call_role(places);
+    let calls: Vec<usize> = places.iter().copied().filter(|at| tree.role(*at) == Some(call)).collect();
     let tokens = add_up(tree, &calls, |at| tokens_of(tree, at))
         .or_else(|| add_up(tree, &steps(tree, places, |at| tokens_of(tree, at).is_some()), |at| tokens_of(tree, at)));
     let cost = add_up(tree, &calls, |at| cost_of(tree, at));

@@ -1,12 +1,12 @@
 //! A recorded scenario: requests and the truth.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use iris_core::assemble::understand;
 use iris_core::dialect;
-use iris_core::model::{Lane, Observation, Position, RawLog, RawSpan, Row, RowKey, Tenant, Timestamp, Trace};
+use iris_core::model::{Lane, Observation, Position, RawLog, RawSpan, Row, RowKey, Tenant, Timestamp, Trace, TraceId};
 use iris_core::otlp::{self, Encoding};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub struct Capture {
     pub bytes: Vec<u8>,
     rows: Vec<Row>,
     /// Trace ids in the order they appeared.
-    pub trace_ids: Vec<iris_core::model::TraceId>,
+    pub trace_ids: Vec<TraceId>,
 }
 
 /// Every scenario below a folder, in the order of their names.
@@ -121,6 +121,11 @@ impl Capture {
             row.position = Position { seq: u64::try_from(at).unwrap() + 1, ordinal: 0, ..row.position };
         }
         apart
+    }
+
+    /// The traces that have a row which alone makes one.
+    pub fn agentic(&self) -> BTreeSet<TraceId> {
+        self.rows.iter().filter(|row| row.reading.is_agentic()).map(|row| row.trace_id).collect()
     }
 
     /// The traces understood from the rows, in the order of their start.

@@ -6,8 +6,11 @@
 mod capture;
 mod score;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use iris_core::evaluate::{Ruleset, Settings, compose, judge_trace};
+use iris_core::model::Timestamp;
 use score::Board;
 
 /// The least share of right answers, per field, over the cases of this repository.
@@ -34,6 +37,15 @@ fn captures_are_understood() {
     println!("{}", Board::of(&capture::all(Path::new(&folder))));
 }
 
+/// What is kept and judged is decided row by row; it must be what is understood in the end.
+#[test]
+fn a_trace_is_made_exactly_where_a_row_is_agentic() {
+    for capture in capture::all(&cases()) {
+        let made: BTreeSet<_> = capture.traces(|rows| rows).iter().map(|trace| trace.trace_id).collect();
+        assert_eq!(made, capture.agentic(), "{}", capture.name());
+    }
+}
+
 #[test]
 fn order_and_batching_do_not_matter() {
     for capture in capture::all(&cases()) {
@@ -52,5 +64,24 @@ fn order_and_batching_do_not_matter() {
             traces.into_iter().map(|trace| iris_core::model::Trace { seen_through: 0, ..trace }).collect()
         };
         assert_eq!(plain(straight), plain(apart), "{}", capture.name());
+    }
+}
+
+/// Embeddings answer nothing, so there is nothing to judge by: never a pass.
+#[test]
+fn embeddings_alone_are_judged_as_unknown() {
+    let (rules, settings) = (Ruleset::built_in(), Settings::default());
+    let is_embedding = |capture: &capture::Capture| capture.scenario.starts_with("embed");
+    let captures: Vec<_> = capture::all(&cases()).into_iter().filter(is_embedding).collect();
+    assert!(captures.len() >= 2, "{} cases", captures.len());
+    for capture in captures {
+        let traces = capture.traces(|rows| rows);
+        assert_eq!(traces.len(), 1, "{}", capture.name());
+        for trace in traces {
+            let verdict =
+                serde_json::to_value(compose(&judge_trace(&rules, &trace, &settings, Timestamp::default()))).unwrap();
+            let told = (verdict["state"].as_str(), verdict["basis"].as_str());
+            assert_eq!(told, (Some("unknown"), Some("required_evidence_missing")), "{}: {verdict}", capture.name());
+        }
     }
 }
