@@ -151,7 +151,8 @@ pub struct Trace {
     pub environment: Option<String>,
     /// `service.version` of the resource.
     pub service_version: Option<String>,
-    /// Every top-most agent run, in order of start.
+    /// Every top-most agent run, in order of start, then what models answered beside them and, where a span came in
+    /// several contents, the other forms of a run.
     pub runs: Vec<Run>,
     /// Closed without its root, by time or by a limit.
     pub partial: bool,

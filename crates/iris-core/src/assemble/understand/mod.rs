@@ -40,12 +40,12 @@ pub fn understand(key: &RowKey, version: u32, rows: &[Arc<Row>]) -> Option<Trace
     let tree = Tree::build(rows, 0);
     let stretches = run::stretches(&tree);
     let (first, last) = (stretches.runs.first()?, stretches.runs.last()?);
-    let mut runs: Vec<Run> = stretches.runs.iter().map(|stretch| run::describe(&tree, stretch)).collect();
+    let mut runs = run::describe_all(&tree, &stretches);
     let whole = stretches.whole();
     let usage = usage::total(&tree, &whole);
     let head = first.head(&tree)?;
     let tool_calls = tools::trajectory(&tree, &whole);
-    let (input, output) = (runs.first()?.input.clone(), runs.last()?.output.clone());
+    let (input, output) = (runs.first()?.input.clone(), runs.get(stretches.runs.len() - 1)?.output.clone());
     let agent_name = run::agent_name(&tree, first);
     let (session_id, user_id) = (
         tree.first_of(&whole, |reading| reading.session_id.clone()),
@@ -93,8 +93,7 @@ pub fn understand(key: &RowKey, version: u32, rows: &[Arc<Row>]) -> Option<Trace
 fn add_variants(rows: &[Arc<Row>], variants: usize, runs: &mut Vec<Run>) {
     for variant in 1..variants.min(VARIANTS_MAX + 1) {
         let tree = Tree::build(rows, variant);
-        for stretch in &run::stretches(&tree).runs {
-            let other = run::describe(&tree, stretch);
+        for other in run::describe_all(&tree, &run::stretches(&tree)) {
             if !runs.contains(&other) {
                 runs.push(other);
             }

@@ -7,6 +7,9 @@ use super::{span_ms, tools, usage};
 use crate::dialect;
 use crate::model::{Message, Reading, Role, Run, SpanId, Timestamp};
 
+/// How many model calls beside the runs are judged, the first.
+const BESIDE_MAX: usize = 32;
+
 /// One run: the span that is the run, when there is one, and everything in it.
 pub struct Stretch {
     /// The agent's or workflow's span; absent when a program calls models without one.
@@ -90,12 +93,31 @@ pub fn stretches(tree: &Tree<'_>) -> Stretches {
     Stretches { runs, beside }
 }
 
-/// Everything about one run.
-pub fn describe(tree: &Tree<'_>, stretch: &Stretch) -> Run {
-    let used = usage::total(tree, &stretch.places);
+/// Everything that is judged: the runs, then what models answered beside them. What else lies beside the only run is
+/// put down to it: its tools, tokens and cost are the trace's.
+pub fn describe_all(tree: &Tree<'_>, stretches: &Stretches) -> Vec<Run> {
+    let whole = stretches.whole();
+    let is_only = stretches.runs.len() == 1;
+    let of = |run: &Stretch| describe(tree, run, if is_only { &whole } else { &run.places });
+    let mut runs: Vec<Run> = stretches.runs.iter().map(of).collect();
+    let most = runs.len() + BESIDE_MAX;
+    for call in calls(tree, &stretches.beside) {
+        let output = call.words().filter(|text| !text.trim().is_empty());
+        // A library that loses the parent of its calls repeats in them what the run answered.
+        if runs.len() < most && output.is_some() && !runs.iter().any(|run| run.output == output) {
+            let (span_id, input) = (Some(call.order.1), call.asked.and_then(dialect::question));
+            runs.push(Run { span_id, input, output, ..Run::default() });
+        }
+    }
+    runs
+}
+
+/// Everything about one run, with the tools, tokens and cost of some places.
+fn describe(tree: &Tree<'_>, stretch: &Stretch, places: &[usize]) -> Run {
+    let used = usage::total(tree, places);
     let output = output(tree, stretch);
     let head = stretch.head(tree);
-    let tool_calls = tools::trajectory(tree, &stretch.places).unwrap_or_default();
+    let tool_calls = tools::trajectory(tree, places).unwrap_or_default();
     let error = head.and_then(|node| node.reading.error.clone()).filter(|error| {
         // Some libraries let a tool's failure colour everything above it although the run went on and answered.
         output.is_none() || !tool_calls.iter().any(|call| call.error.as_ref() == Some(error))
@@ -197,6 +219,12 @@ impl Call<'_> {
     fn says(&self) -> bool {
         self.answered.is_some() || self.text.is_some()
     }
+
+    /// Its answer in words, whether or not it also asks for tools.
+    fn words(&self) -> Option<String> {
+        let answer = self.answered.and_then(dialect::answer).or_else(|| self.text.map(str::to_owned));
+        answer.filter(|text| !dialect::is_repr(text))
+    }
 }
 
 /// The model calls among some places, once each, in the order of start. Of spans that recorded the same call the
@@ -241,8 +269,7 @@ pub fn calls<'t>(tree: &'t Tree<'_>, places: &[usize]) -> Vec<Call<'t>> {
 fn last_call(calls: &[Call<'_>], failed: bool) -> Option<String> {
     let last = calls.iter().filter(|call| call.says() || call.failed).max_by_key(|call| call.order)?;
     let pending = last.answered.is_some_and(dialect::is_pending);
-    let answer = last.answered.and_then(dialect::answer).or_else(|| last.text.map(str::to_owned));
-    answer.filter(|text| !(dialect::is_repr(text) || failed && pending))
+    last.words().filter(|_| !(failed && pending))
 }
 
 /// Words that were recorded as such: no data, no printed object.

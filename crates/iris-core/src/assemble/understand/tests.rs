@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::dialect;
+use crate::evaluate::{Ruleset, Settings, judge_trace};
 use crate::model::{Lane, Observation, Position, RawSpan, Scope, SpanId, SpanKind, StatusCode, Tenant};
 
 /// A trace under construction: spans a millisecond apart, in the order they are added.
@@ -356,6 +357,41 @@ fn several_agents_below_one_request_are_several_runs() {
     assert_eq!(runs, [(Some("One"), Some("First.")), (Some("Two"), Some("Second."))]);
     assert_eq!((trace.input.as_deref(), trace.output.as_deref()), (Some("First?"), Some("Second.")));
     assert_eq!(trace.token_usage.unwrap().prompt_tokens, Some(20));
+}
+
+#[test]
+fn what_a_model_answers_beside_an_agent_is_judged_too() {
+    let trace = Sketch::default()
+        .span(1, 0, "invoke_agent Guide", agent("Guide"))
+        .span(2, 1, "chat m", chat("First?", "First.", "r1"))
+        .span(3, 0, "chat m", chat("Title?", "SSN 536-22-8716", "r2"))
+        .span(4, 0, "chat m", chat("First?", "First.", "r3"))
+        .span(5, 0, "chat m", silent_chat(&json!({})))
+        .span(6, 0, "execute_tool t", tool("t", &json!({})))
+        .failed("gone")
+        .trace()
+        .unwrap();
+    assert_eq!((trace.input.as_deref(), trace.output.as_deref()), (Some("First?"), Some("First.")), "the agent's own");
+    let [only, beside] = trace.runs.as_slice() else { panic!("{:?}", trace.runs) };
+    assert_eq!((beside.input.as_deref(), beside.output.as_deref()), (Some("Title?"), Some("SSN 536-22-8716")));
+    assert_eq!((beside.span_id, beside.agent_name.as_deref()), (Some(span_id(3)), None));
+    assert_eq!((only.token_usage, only.cost_usd), (trace.token_usage, trace.cost_usd), "so that sums are judged whole");
+    assert_eq!((Some(&only.tool_calls), names(&trace)), (trace.tool_calls.as_ref(), Some(vec!["t"])));
+    let evaluation = judge_trace(&Ruleset::built_in(), &trace, &Settings::default(), Timestamp::default());
+    let failed: Vec<_> = evaluation.rule_results.iter().filter(|result| result.state == "fail").collect();
+    let named: Vec<_> = failed.iter().map(|result| result.rule_name.as_str()).collect();
+    assert_eq!(named, ["no_pii", "no_silent_tool_failure"], "a leak beside, and a failure the agent does not admit");
+}
+
+#[test]
+fn calls_beside_agents_are_judged_up_to_a_limit() {
+    let mut sketch = Sketch::default().span(1, 0, "invoke_agent Guide", agent("Guide"));
+    for id in 2..100 {
+        sketch = sketch.span(id, 0, "chat m", chat("Hi", &format!("Hello {id}."), &id.to_string()));
+    }
+    let trace = sketch.trace().unwrap();
+    assert_eq!((trace.runs.len(), trace.output), (33, None));
+    assert_eq!(trace.runs[32].output.as_deref(), Some("Hello 33."));
 }
 
 #[test]
