@@ -49,37 +49,63 @@ pub fn framework(scope: &str) -> Option<&'static str> {
     })
 }
 
-/// A provider's name as the conventions spell it; none for what is a framework and serves no model.
+/// A provider's name as the conventions spell it; none for what is a framework and serves no model. A name that the
+/// conventions do not know stays, in lower case.
 /// Source: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/gen-ai/#gen-ai-provider-name>.
 pub fn provider(name: &str) -> Option<String> {
     let name = name.trim().to_ascii_lowercase();
-    let known = match name.as_str() {
-        ""
-        | "unknown"
-        | "_other"
-        | "langchain"
-        | "langgraph"
-        | "strands-agents"
-        | "strands_agents"
-        | "autogen"
-        | "microsoft.agent_framework"
-        | "agent_framework"
-        | "crewai"
-        | "llama_index"
-        | "vercel" => return None,
-        "az.ai.openai" | "azure_openai" | "azure" => "azure.ai.openai",
-        "az.ai.inference" => "azure.ai.inference",
-        "vertex_ai" | "vertexai" | "google_vertexai" => "gcp.vertex_ai",
-        "bedrock" | "aws_bedrock" | "amazon_bedrock" => "aws.bedrock",
-        "mistralai" | "mistral" => "mistral_ai",
-        "xai" => "x_ai",
-        // The AI SDK names provider and API.
-        other => match other.split_once('.') {
-            Some((first @ ("openai" | "anthropic" | "cohere" | "groq" | "deepseek"), _)) => first,
-            _ => other,
-        },
-    };
-    Some(known.to_owned())
+    if is_no_provider(&name) {
+        return None;
+    }
+    // The AI SDK names provider and API: `openai.chat`.
+    let known = spelled(&name).or_else(|| spelled(name.split_once('.')?.0));
+    Some(known.map_or(name, str::to_owned))
+}
+
+/// Placeholders, and frameworks that put their own name where the provider's belongs.
+fn is_no_provider(name: &str) -> bool {
+    matches!(
+        name,
+        "" | "unknown"
+            | "_other"
+            | "langchain"
+            | "langgraph"
+            | "strands-agents"
+            | "strands_agents"
+            | "autogen"
+            | "microsoft.agent_framework"
+            | "agent_framework"
+            | "crewai"
+            | "llama_index"
+            | "gcp.vertex.agent"
+            | "vercel"
+    )
+}
+
+/// The conventions' spelling of a name that they, or libraries in their own way, give a provider.
+fn spelled(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "openai" => "openai",
+        "anthropic" => "anthropic",
+        "cohere" => "cohere",
+        "deepseek" => "deepseek",
+        "groq" => "groq",
+        "perplexity" => "perplexity",
+        "azure.ai.openai" | "az.ai.openai" | "azure_openai" | "azure-openai" | "azure" => "azure.ai.openai",
+        "azure.ai.inference" | "az.ai.inference" | "azure_ai" => "azure.ai.inference",
+        "aws.bedrock" | "bedrock" | "aws_bedrock" | "amazon_bedrock" | "amazon-bedrock" | "aws" => "aws.bedrock",
+        "gcp.gemini" | "gemini" | "google_genai" | "google-genai" | "google.generative-ai" | "google-gla" => {
+            "gcp.gemini"
+        }
+        "gcp.vertex_ai" | "vertex_ai" | "vertexai" | "vertex" | "google_vertexai" | "google-vertex" => "gcp.vertex_ai",
+        _ if name.starts_with("google.vertex.") => "gcp.vertex_ai",
+        "gcp.gen_ai" | "google" => "gcp.gen_ai",
+        "ibm.watsonx.ai" | "watsonx" | "ibm" => "ibm.watsonx.ai",
+        "mistral_ai" | "mistralai" | "mistral" => "mistral_ai",
+        "moonshot_ai" | "moonshotai" | "moonshot" => "moonshot_ai",
+        "x_ai" | "xai" | "x-ai" => "x_ai",
+        _ => return None,
+    })
 }
 
 /// The text of the error with which a span ended: the exception, else the status, else the kind of error.
@@ -107,4 +133,60 @@ fn cut(mut text: String) -> String {
         text.truncate(end);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::provider;
+
+    #[test]
+    fn providers_are_spelled_as_in_the_conventions() {
+        let conventional = [
+            "openai",
+            "azure.ai.openai",
+            "azure.ai.inference",
+            "anthropic",
+            "aws.bedrock",
+            "gcp.gemini",
+            "gcp.vertex_ai",
+            "gcp.gen_ai",
+            "cohere",
+            "deepseek",
+            "groq",
+            "ibm.watsonx.ai",
+            "mistral_ai",
+            "moonshot_ai",
+            "perplexity",
+            "x_ai",
+        ];
+        for name in conventional {
+            assert_eq!(provider(name).as_deref(), Some(name));
+        }
+        let others = [
+            ("OpenAI", "openai"),
+            ("openai.chat", "openai"),
+            ("openai.responses", "openai"),
+            (" Anthropic ", "anthropic"),
+            ("anthropic.messages", "anthropic"),
+            ("az.ai.openai", "azure.ai.openai"),
+            ("azure.chat", "azure.ai.openai"),
+            ("vertex_ai", "gcp.vertex_ai"),
+            ("google.vertex.chat", "gcp.vertex_ai"),
+            ("google.generative-ai", "gcp.gemini"),
+            ("google", "gcp.gen_ai"),
+            ("amazon-bedrock", "aws.bedrock"),
+            ("MistralAI", "mistral_ai"),
+            ("mistral.chat", "mistral_ai"),
+            ("xai.chat", "x_ai"),
+            ("Ollama", "ollama"),
+            ("my.gateway", "my.gateway"),
+        ];
+        for (name, want) in others {
+            assert_eq!(provider(name).as_deref(), Some(want), "{name}");
+        }
+        for name in ["", " ", "LangChain", "strands-agents", "microsoft.agent_framework", "gcp.vertex.agent", "_OTHER"]
+        {
+            assert_eq!(provider(name), None, "{name}");
+        }
+    }
 }

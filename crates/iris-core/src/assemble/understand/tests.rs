@@ -141,6 +141,28 @@ fn an_agent_takes_question_and_answer_from_its_model_calls() {
 }
 
 #[test]
+fn environment_and_version_are_those_of_the_agents_process() {
+    let from = |attributes: Value| {
+        let resource = Arc::new(Resource { attributes: attributes.as_object().unwrap().clone() });
+        let gateway = Arc::new(Resource { attributes: json!({"service.version": "9"}).as_object().unwrap().clone() });
+        let trace = Sketch::default()
+            .span(1, 0, "POST /chat", json!({"http.request.method": "POST"}))
+            .with(|span| span.resource = gateway.clone())
+            .span(2, 1, "invoke_agent Guide", agent("Guide"))
+            .with(|span| span.resource = resource.clone())
+            .trace()
+            .unwrap();
+        (trace.environment, trace.service_version)
+    };
+    let text = |text: &str| Some(text.to_owned());
+    let both =
+        json!({"deployment.environment": "old", "deployment.environment.name": "prod", "service.version": "1.2"});
+    assert_eq!(from(both), (text("prod"), text("1.2")));
+    assert_eq!(from(json!({"deployment.environment": "old", "deployment.environment.name": ""})), (text("old"), None));
+    assert_eq!(from(json!({"service.version": 3})), (None, None), "no text, no version");
+}
+
+#[test]
 fn spans_without_agent_model_or_tool_are_no_trace() {
     let request = json!({"http.request.method": "POST", "server.address": "api.example.com"});
     assert_eq!(Sketch::default().span(1, 0, "POST", request.clone()).span(2, 1, "POST", request).trace(), None);
