@@ -8,6 +8,8 @@ use iris_core::assemble::understand;
 use iris_core::dialect;
 use iris_core::model::{Lane, Observation, Position, RawLog, RawSpan, Row, RowKey, Tenant, Timestamp, Trace, TraceId};
 use iris_core::otlp::{self, Encoding};
+use proptest::prelude::Rng as _;
+use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::Value;
 
 /// One scenario.
@@ -114,13 +116,16 @@ impl Capture {
         }
     }
 
-    /// The same rows as if each had come in a request of its own.
-    pub fn apart(&self) -> Self {
-        let mut apart = self.clone();
-        for (at, row) in apart.rows.iter_mut().enumerate() {
-            row.position = Position { seq: u64::try_from(at).unwrap() + 1, ordinal: 0, ..row.position };
+    /// The same rows as if they had been sent in another order in up to so many requests.
+    pub fn split(&self, seed: u64, requests: usize) -> Self {
+        let mut split = self.clone();
+        split.rows = shuffled(split.rows, seed);
+        let size = split.rows.len().div_ceil(requests).max(1);
+        for (at, row) in split.rows.iter_mut().enumerate() {
+            let (seq, ordinal) = (u64::try_from(at / size).unwrap() + 1, u32::try_from(at % size).unwrap());
+            row.position = Position { seq, ordinal, ..row.position };
         }
-        apart
+        split
     }
 
     /// The traces that have a row which alone makes one.
@@ -138,4 +143,14 @@ impl Capture {
         traces.sort_by_key(|trace| (trace.timestamp, trace.trace_id));
         traces
     }
+}
+
+/// The same in an order that follows from a seed.
+pub fn shuffled<T>(mut rows: Vec<T>, seed: u64) -> Vec<T> {
+    let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed.to_le_bytes().repeat(4));
+    for at in (1..rows.len()).rev() {
+        let below = u64::try_from(at).unwrap() + 1;
+        rows.swap(at, usize::try_from(random.next_u64() % below).unwrap());
+    }
+    rows
 }

@@ -8,9 +8,12 @@ mod score;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use capture::Capture;
 use iris_core::evaluate::{Ruleset, Settings, compose, judge_trace};
-use iris_core::model::Timestamp;
+use iris_core::model::{Timestamp, Trace};
+use proptest::prelude::*;
 use score::Board;
 
 /// The least share of right answers, per field, over the cases of this repository.
@@ -46,32 +49,40 @@ fn a_trace_is_made_exactly_where_a_row_is_agentic() {
     }
 }
 
-#[test]
-fn order_and_batching_do_not_matter() {
-    for capture in capture::all(&cases()) {
-        let straight = capture.traces(|rows| rows);
-        let reversed = capture.traces(|mut rows| {
-            rows.reverse();
-            rows
-        });
-        let apart = capture.apart().traces(|mut rows| {
-            let middle = rows.len() / 2;
-            rows.rotate_left(middle);
-            rows
-        });
-        assert_eq!(straight, reversed, "{}", capture.name());
-        let plain = |traces: Vec<iris_core::model::Trace>| -> Vec<_> {
-            traces.into_iter().map(|trace| iris_core::model::Trace { seen_through: 0, ..trace }).collect()
-        };
-        assert_eq!(plain(straight), plain(apart), "{}", capture.name());
+proptest! {
+    // Every case of the repository, each time shuffled and split anew.
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn order_and_batching_do_not_matter(seed in any::<u64>(), requests in 1..40_usize) {
+        for (capture, straight) in understood() {
+            let shuffled = capture.traces(|rows| capture::shuffled(rows, seed));
+            prop_assert_eq!(straight, &shuffled, "{} shuffled", capture.name());
+            // Positions say in which request a row came: they move, and with them only what was seen last.
+            let split = capture.split(seed, requests).traces(|rows| capture::shuffled(rows, !seed));
+            prop_assert_eq!(plain(straight), plain(&split), "{} split", capture.name());
+        }
     }
+}
+
+/// Every case and what is understood of it as it came.
+fn understood() -> &'static [(Capture, Vec<Trace>)] {
+    static UNDERSTOOD: LazyLock<Vec<(Capture, Vec<Trace>)>> = LazyLock::new(|| {
+        let captures = capture::all(&cases()).into_iter();
+        captures.map(|capture| (capture.clone(), capture.traces(|rows| rows))).collect()
+    });
+    &UNDERSTOOD
+}
+
+fn plain(traces: &[Trace]) -> Vec<Trace> {
+    traces.iter().map(|trace| Trace { seen_through: 0, ..trace.clone() }).collect()
 }
 
 /// Embeddings answer nothing, so there is nothing to judge by: never a pass.
 #[test]
 fn embeddings_alone_are_judged_as_unknown() {
     let (rules, settings) = (Ruleset::built_in(), Settings::default());
-    let is_embedding = |capture: &capture::Capture| capture.scenario.starts_with("embed");
+    let is_embedding = |capture: &Capture| capture.scenario.starts_with("embed");
     let captures: Vec<_> = capture::all(&cases()).into_iter().filter(is_embedding).collect();
     assert!(captures.len() >= 2, "{} cases", captures.len());
     for capture in captures {
