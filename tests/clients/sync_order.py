@@ -1,8 +1,10 @@
-"""Watches system calls: every 200 of the OTLP/HTTP door must leave after a sync of a journal segment that began after the record was written."""
+"""Watches system calls: every 200 of the OTLP/HTTP door must leave after a sync of the journal segment that returned after the record was written."""
 
+import contextlib
+import os
 import pathlib
 import re
-import sys
+import signal
 import tempfile
 import urllib.request
 
@@ -55,25 +57,37 @@ def every_ok_leaves_after_its_sync(binary):
     with tempfile.TemporaryDirectory(prefix="iris-test-") as folder:
         log = pathlib.Path(folder, "calls")
         prefix = ["strace", "-f", "-y", "-s", "200", "-e", f"trace={CALLS}", "-o", str(log)]
-        running = sidecar.Sidecar(binary, pathlib.Path(folder), prefix=prefix).start()
-        for index in range(1, REQUESTS + 1):
-            url = f"http://{running.runtime['http']}/v1/traces"
-            post = urllib.request.Request(url, data=request(index), headers={"content-type": "application/x-protobuf"})
-            with urllib.request.urlopen(post, timeout=20) as reply:
-                assert reply.status == 200
-        running.process.terminate()
-        running.process.wait(30)
-        written, synced, oks = False, False, 0
-        for what, _ in events(log.read_text(errors="replace")):
-            if what == "write":
-                written, synced = True, False
-            elif what == "sync":
-                synced = written
-            else:
-                oks += 1
-                assert synced, f"the OK of request {oks} left before its record was synced"
-                written = synced = False
-        assert oks == REQUESTS, f"{oks} of {REQUESTS} answers were seen"
+        running = sidecar.Sidecar(binary, pathlib.Path(folder), prefix=prefix)
+        try:
+            send(running.start())
+        finally:
+            # strace ends when what it traces does, and passes no signal on.
+            with contextlib.suppress(AttributeError, ProcessLookupError):
+                os.kill(running.runtime["pid"], signal.SIGTERM)
+            running.process.wait(30)
+        check(log.read_text(errors="replace"))
+
+
+def send(running):
+    for index in range(1, REQUESTS + 1):
+        url = f"http://{running.runtime['http']}/v1/traces"
+        post = urllib.request.Request(url, data=request(index), headers={"content-type": "application/x-protobuf"})
+        with urllib.request.urlopen(post, timeout=20) as reply:
+            assert reply.status == 200
+
+
+def check(log):
+    written, synced, oks = False, False, 0
+    for what, _ in events(log):
+        if what == "write":
+            written, synced = True, False
+        elif what == "sync":
+            synced = written
+        else:
+            oks += 1
+            assert synced, f"the OK of request {oks} left before its record was synced"
+            written = synced = False
+    assert oks == REQUESTS, f"{oks} of {REQUESTS} answers were seen"
 
 
 if __name__ == "__main__":
