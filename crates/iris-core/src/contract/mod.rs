@@ -104,13 +104,23 @@ const fn entry<T: Tool>() -> Entry {
         errors: T::ERRORS,
         describe: describe::<T>,
         arguments: schema::<T::Args>,
-        reply: schema::<T::Reply>,
+        reply: reply_schema::<T::Reply>,
     }
 }
 
-/// JSON Schema 2020-12 with every subschema in place, so that a reader needs no references.
+/// JSON Schema of what a tool takes.
 pub(crate) fn schema<T: schemars::JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    bare::<T>(SchemaSettings::draft2020_12())
+}
+
+/// JSON Schema of what a tool answers: a field that may be left out is not required.
+fn reply_schema<T: schemars::JsonSchema>() -> Value {
+    bare::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+/// JSON Schema 2020-12 with every subschema in place, so that a reader needs no references.
+fn bare<T: schemars::JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Some(object) = schema.as_object_mut() {
         object.remove("$schema");
@@ -126,7 +136,7 @@ fn describe<T: Tool>() -> String {
     let mut text =
         format!("{}\n\nWhat it does. {}\n\nWhen not to use it. {}\n\n", prose.summary, prose.does, prose.not_for);
     text.push_str("Returns. JSON with ");
-    text.push_str(&returns(&schema::<T::Reply>()));
+    text.push_str(&returns(&reply_schema::<T::Reply>()));
     text.push_str(".\n\nErrors. ");
     if !prose.errors.is_empty() {
         text.push_str(prose.errors);

@@ -55,6 +55,17 @@ fn every_description_has_the_five_parts_within_450_words_and_names_every_reply_f
 }
 
 #[test]
+fn a_reply_field_that_may_be_left_out_is_not_required() {
+    let required = |name: &str| {
+        let schema = (tool(name).unwrap().reply)();
+        schema["required"].as_array().unwrap().iter().map(|field| field.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(required("get_traces").contains(&"traces".to_owned()));
+    assert!(!required("get_traces").contains(&"truncated".to_owned()));
+    assert!(!required("evaluate_output").contains(&"note".to_owned()));
+}
+
+#[test]
 fn argument_schemas_are_closed_and_self_contained() {
     for entry in TOOLS {
         let schema = (entry.arguments)();
