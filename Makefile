@@ -4,7 +4,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 
-.PHONY: help lib demo check test bench
+.PHONY: help lib demo release check test bench
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
@@ -15,6 +15,10 @@ lib: ## Fetch the prebuilt DuckDB library
 demo: lib ## Build, start the sidecar, play captured agent traffic through it, show the verdicts
 	@$(CARGO) build --workspace
 	@$(TARGET)/debug/iris-sidecar demo
+
+release: lib ## Build the release binary, with the DuckDB library beside it
+	@$(CARGO) build --release
+	@cp -L .duckdb/current/libduckdb.so $(TARGET)/release/
 
 check: lib ## The quick loop: format, lints, licences, core tests
 	$(CARGO) fmt --all --check
