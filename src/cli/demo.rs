@@ -33,11 +33,12 @@ impl Demo {
         let mut config = self.settings.load()?;
         config.logging.level = crate::telemetry::Level::Warn;
         crate::telemetry::start(&config.logging);
-        let folder = std::env::temp_dir().join(format!("iris-demo-{}", std::process::id()));
+        // Made here and now under a random name, for this user only: nobody can have put one there before.
+        let folder = tempfile::Builder::new().prefix("iris-demo-").tempdir()?;
         let runtime = super::runtime()?;
-        let done = runtime.block_on(self.show(config, &folder.join("home")));
+        let done = runtime.block_on(self.show(config, &folder.path().join("home")));
         runtime.shutdown_timeout(Duration::from_secs(1));
-        let _ = std::fs::remove_dir_all(&folder);
+        drop(folder);
         done.map_err(Stop::failed)?;
         Ok(ExitCode::SUCCESS)
     }
@@ -51,7 +52,8 @@ impl Demo {
         ] {
             *listen = Listen::loopback(0);
         }
-        config.forward.endpoint = None;
+        // Neither what is configured nor what the environment says of a collector: these traces are nobody's.
+        config.forward = crate::forward::Config::default();
         config.web.api_key = None;
         let begun = Instant::now();
         let mut out = io::stdout();

@@ -58,7 +58,7 @@ impl Eval {
         };
         let rulebook = Rulebook::built_in();
         let mut output = io::stdout().lock();
-        let (mut judged, mut tripped) = (0_usize, 0_usize);
+        let (mut judged, mut tripped, mut is_read) = (0_usize, 0_usize, true);
         for (index, line) in lines(input).enumerate() {
             let line = line.map_err(|error| Stop::usage(format!("{}: line {}: {error}", self.file, index + 1)))?;
             if line.trim().is_empty() {
@@ -68,7 +68,12 @@ impl Eval {
                 .map_err(|why| Stop::usage(format!("{}: line {}: {why}", self.file, index + 1)))?;
             judged += 1;
             tripped += usize::from(self.trips(evaluation.state));
+            if !is_read {
+                continue;
+            }
             match self.print(&mut output, index, &evaluation) {
+                // Nobody reads on; the exit code is still asked for.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe && self.fail_on.is_some() => is_read = false,
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
                 done => done?,
             }
@@ -133,18 +138,40 @@ fn judge(line: &str, settings: &evaluate::Settings, rulebook: &Rulebook, index: 
     Ok(evaluate::evaluate(&rulebook.snapshot(), &subject, settings, eval_type, identity, crate::telemetry::now()))
 }
 
-/// Lines of bounded length.
-fn lines(mut input: Box<dyn BufRead>) -> impl Iterator<Item = io::Result<String>> {
+/// Lines of bounded length, without their ends.
+fn lines(input: impl BufRead) -> impl Iterator<Item = io::Result<String>> {
+    bounded(input, LINE_BYTES_MAX)
+}
+
+fn bounded(mut input: impl BufRead, bytes_max: usize) -> impl Iterator<Item = io::Result<String>> {
     std::iter::from_fn(move || {
         let mut bytes = Vec::new();
-        let limit = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
+        // One more for the end of the line.
+        let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
         match io::Read::take(&mut input, limit).read_until(b'\n', &mut bytes) {
-            Ok(0) => None,
-            Ok(read) if read == LINE_BYTES_MAX => {
-                Some(Err(io::Error::other(format!("longer than {LINE_BYTES_MAX} bytes"))))
-            }
-            Ok(_) => Some(String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8"))),
-            Err(error) => Some(Err(error)),
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(error) => return Some(Err(error)),
         }
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+        }
+        if bytes.len() > bytes_max {
+            return Some(Err(io::Error::other(format!("longer than {bytes_max} bytes"))));
+        }
+        Some(String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_just_the_limit_is_read_and_a_longer_one_is_not() {
+        let read = |text: &'static str| bounded(text.as_bytes(), 4).map(Result::ok).take(3).collect::<Vec<_>>();
+        let line = |text: &str| Some(text.to_owned());
+        assert_eq!(read("abcd\n\nefgh"), [line("abcd"), line(""), line("efgh")]);
+        assert_eq!(read("ab\nabcde\n")[..2], [line("ab"), None]);
+    }
 }

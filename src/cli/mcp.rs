@@ -12,6 +12,7 @@ use rmcp::ServiceExt;
 use super::{Settings, Stop};
 use crate::config::Config;
 use crate::door::Listen;
+use crate::forward::{self, Origin};
 use crate::tools::Caller;
 use crate::{run, serve};
 
@@ -46,6 +47,10 @@ async fn alone(mut config: Config, home: &std::path::Path) -> anyhow::Result<()>
     config.receive.http.listen = Listen::Off;
     config.web.listen = Listen::Off;
     config.ops.listen = Listen::Off;
+    // What the environment says of a collector is meant for the agent that started us, or for its sidecar.
+    if config.forward.origin == Origin::Inherited {
+        config.forward = forward::Config::default();
+    }
     let sidecar = run::Sidecar::start(config, home).await?;
     let mcp = serve::Mcp::new(Arc::clone(sidecar.app()), Caller::local());
     match mcp.serve(rmcp::transport::io::stdio_pipes()).await {

@@ -8,12 +8,12 @@ mod mcp;
 mod serve;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Config, Loaded, Problems, Sources};
+use crate::config::{Config, Loaded, Problems, Sources, read_file};
 
 /// Threads for work that blocks: large walks, judging for a call, reading the store.
 const BLOCKING_THREADS: usize = 8;
@@ -125,37 +125,32 @@ impl Settings {
             .collect();
         let mut flags = Vec::new();
         for pair in &self.set {
-            let (key, value) =
-                pair.split_once('=').ok_or_else(|| Stop::usage(format!("--set {pair}: write KEY=VALUE")))?;
+            let (key, value) = pair.split_once('=').ok_or_else(|| Stop::usage("--set: write KEY=VALUE"))?;
             flags.push((key.to_owned(), value.to_owned()));
         }
         if let Some(home) = &self.home {
             flags.push(("home".to_owned(), home.display().to_string()));
         }
-        Ok(Sources { file: self.file(&env, &flags)?, env, flags })
+        let mut sources = Sources { file: None, env, flags };
+        sources.file = self.file(&sources)?;
+        Ok(sources)
     }
 
     /// The file that was named, else `config.yaml` or `config.json` in the home folder.
-    fn file(&self, env: &[(String, String)], flags: &[(String, String)]) -> Result<Option<(String, String)>, Stop> {
+    fn file(&self, sources: &Sources) -> Result<Option<(String, String)>, Stop> {
         if let Some(named) = &self.config {
             if let Some(name) = named.strip_prefix("env:") {
-                let text = env.iter().find(|(one, _)| one == name).map(|(_, text)| text.clone());
+                let text = sources.env.iter().find(|(one, _)| one == name).map(|(_, text)| text.clone());
                 let text = text.ok_or_else(|| Stop::usage(format!("--config {named}: the variable is not set")))?;
                 return Ok(Some((named.clone(), text)));
             }
-            let text =
-                std::fs::read_to_string(named).map_err(|error| Stop::usage(format!("--config {named}: {error}")))?;
+            let text = read_file(named).map_err(|error| Stop::usage(format!("--config {named}: {error}")))?;
             return Ok(Some((named.clone(), text)));
         }
-        let home = flags
-            .iter()
-            .chain(env)
-            .find(|(name, _)| name == "home" || name == "IRIS_HOME")
-            .map(|(_, path)| PathBuf::from(path));
-        let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".iris")));
+        let home = sources.home();
         for name in ["config.yaml", "config.json"] {
-            let Some(path) = home.as_ref().map(|home| home.join(name)) else { continue };
-            match std::fs::read_to_string(&path) {
+            let path = home.join(name);
+            match read_file(&path) {
                 Ok(text) => return Ok(Some((path.display().to_string(), text))),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(Stop::usage(format!("{}: {error}", path.display()))),

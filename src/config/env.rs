@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::keys;
+use super::shape::Shape;
 
 /// A flat name, the key it sets, and what it is for.
 pub struct Flat {
@@ -42,7 +43,7 @@ pub fn read(env: &[(String, String)], defaults: &Value) -> Read {
         if let Some(path) = name.strip_prefix("IRIS__") {
             nested.push((name, path.to_ascii_lowercase().replace("__", "."), value));
         } else if let Some(flat) = FLAT.iter().find(|flat| flat.name == name) {
-            keys::set(&mut read.tree, flat.key, typed(defaults, flat.key, value));
+            keys::set(&mut read.tree, flat.key, Shape::of(defaults).at(flat.key).1.typed(value));
         } else if name.starts_with("IRIS_") && !FOREIGN.contains(&name.as_str()) && !made_by_kubernetes(name) {
             let near = keys::nearest(name, FLAT.iter().map(|flat| flat.name));
             let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
@@ -51,10 +52,11 @@ pub fn read(env: &[(String, String)], defaults: &Value) -> Read {
     }
     // A nested name is more exact than a flat one, so it wins.
     for (name, key, value) in nested {
+        let (key, shape) = Shape::of(defaults).at(&key);
         let mut one = Value::Object(Map::new());
-        keys::set(&mut one, &key, typed(defaults, &key, value));
+        keys::set(&mut one, &key, Value::Null);
         read.problems.extend(keys::unknown(defaults, &one).into_iter().map(|problem| format!("{name}: {problem}")));
-        keys::set(&mut read.tree, &key, typed(defaults, &key, value));
+        keys::set(&mut read.tree, &key, shape.typed(value));
     }
     read
 }
@@ -63,24 +65,4 @@ pub fn read(env: &[(String, String)], defaults: &Value) -> Read {
 fn made_by_kubernetes(name: &str) -> bool {
     let service = ["_SERVICE_HOST", "_SERVICE_PORT"].iter().any(|mark| name.contains(mark));
     service || name.ends_with("_PORT") || name.contains("_PORT_")
-}
-
-/// A variable's text as the type that the default of its key has: text stays text, so that a key of digits is no number.
-pub fn typed(defaults: &Value, key: &str, text: &str) -> Value {
-    match keys::get(defaults, key) {
-        // Units stand last in names, so a key that is not set by default still shows that it is a number.
-        Some(Value::Null)
-            if ["_max", "_min", "_ms", "_bytes", "_days", "_usd"].iter().any(|unit| key.ends_with(unit)) =>
-        {
-            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
-        }
-        Some(Value::Number(_) | Value::Bool(_) | Value::Object(_)) => {
-            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
-        }
-        Some(Value::Array(_)) => serde_json::from_str(text)
-            .ok()
-            .filter(Value::is_array)
-            .unwrap_or_else(|| text.split(',').map(|one| Value::String(one.trim().to_owned())).collect()),
-        _ => Value::String(text.to_owned()),
-    }
 }

@@ -58,17 +58,8 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-/// The tree with camel-case names in snake case: both spellings of a key are the same key.
-pub fn snake_case(tree: Value) -> Value {
-    match tree {
-        Value::Object(fields) => {
-            Value::Object(fields.into_iter().map(|(name, value)| (to_snake(&name), snake_case(value))).collect())
-        }
-        other => other,
-    }
-}
-
-fn to_snake(name: &str) -> String {
+/// A camel-case name in snake case: both spellings of a key are the same key.
+pub fn to_snake(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for letter in name.chars() {
         if letter.is_ascii_uppercase() && !snake.is_empty() {
@@ -94,9 +85,4 @@ pub fn set(tree: &mut Value, key: &str, value: Value) {
         }
         place = fields.entry(name).or_insert_with(|| Value::Object(Map::new()));
     }
-}
-
-/// The value at the dotted `key`.
-pub fn get<'a>(tree: &'a Value, key: &str) -> Option<&'a Value> {
-    key.split('.').try_fold(tree, |place, name| place.get(name))
 }

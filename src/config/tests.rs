@@ -1,3 +1,5 @@
+use secrecy::ExposeSecret as _;
+
 use super::*;
 
 fn load(file: &str, env: &[(&str, &str)]) -> Result<Loaded, Problems> {
@@ -74,4 +76,106 @@ fn an_open_web_door_is_refused_unless_written_out() {
     assert!(text.contains("web") && text.contains("allow_unauthenticated"), "{text}");
     load("web: {listen: \"0.0.0.0:6920\", allow_unauthenticated: true}\n", &[]).unwrap();
     load("web: {listen: \"0.0.0.0:6920\"}\n", &[("IRIS_API_KEY", "k")]).unwrap();
+}
+
+#[test]
+fn names_that_a_person_chooses_stay_as_written_and_their_texts_are_text() {
+    let file = "forward: {timeoutMs: 700, headers: {X-Scope-OrgID: a, DD-API-KEY: b, tenant: 0012}}\n";
+    let config = load(file, &[]).unwrap().config;
+    assert_eq!(config.forward.headers.keys().collect::<Vec<_>>(), ["DD-API-KEY", "X-Scope-OrgID", "tenant"]);
+    assert_eq!(config.forward.headers["tenant"].expose_secret(), "0012");
+    assert_eq!(config.forward.timeout_ms, 700);
+    let text = load("assembly: {quiet_ms: 1, quietMs: 2}\n", &[]).unwrap_err().to_string();
+    assert!(text.contains("`assembly.quiet_ms` is written twice"), "{text}");
+}
+
+#[test]
+fn what_belongs_to_a_text_is_text() {
+    let key = |file: &str, env: &[(&str, &str)]| {
+        let loaded = load(file, env).map_err(|problems| problems.to_string());
+        loaded.map(|loaded| loaded.config.web.api_key.map(|key| key.expose_secret().to_owned()))
+    };
+    assert_eq!(key("web: {api_key: 0123456789}\n", &[]), Ok(Some("0123456789".to_owned())));
+    assert_eq!(key("web: {apiKey: \"${env:KEY}\"}\n", &[("KEY", "1234")]), Ok(Some("1234".to_owned())));
+    assert_eq!(key("{\"web\": {\"api_key\": \"1e5\"}}", &[]), Ok(Some("1e5".to_owned())));
+    assert_eq!(key("web: {api_key: true}\n", &[]), Ok(Some("true".to_owned())));
+    assert_eq!(key("web: {api_key: null}\n", &[]), Ok(None));
+    assert!(key("web: {api_key: \"\"}\n", &[]).unwrap_err().contains("blank"));
+    let config =
+        load("receive: {http: {listen: off, allowed_hosts: \"${env:H}\"}}\n", &[("H", "a, 7")]).unwrap().config;
+    assert_eq!(config.receive.http.listen, crate::door::Listen::Off);
+    assert_eq!(config.receive.http.allowed_hosts, ["a", "7"]);
+}
+
+#[test]
+fn an_error_never_shows_a_value() {
+    for file in [
+        "assembly: {quiet_ms: hunter2}\n",
+        "web: {api_key: {hunter2: 1}}\n",
+        "web: hunter2\n",
+        "logging: {level: hunter2}\n",
+        "retention: {days: [hunter2]}\n",
+        "web: {api_key: \"hunter2}\n",
+        "web: {api_key: hunter2\n  listen: 1\n",
+        "hunter2\n",
+    ] {
+        let text = load(file, &[]).unwrap_err().to_string();
+        assert!(!text.contains("hunter2"), "{file}: {text}");
+    }
+    for (name, value) in [("IRIS__ASSEMBLY__QUIET_MS", "hunter2"), ("IRIS__WEB", "hunter2")] {
+        let text = load("", &[(name, value)]).unwrap_err().to_string();
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    let text = load("retention: {days: 424242424242}\n", &[]).unwrap_err().to_string();
+    assert!(text.contains("retention.days") && !text.contains("424242"), "{text}");
+}
+
+#[test]
+fn flags_are_checked_like_the_file_and_all_at_once() {
+    let flags = [("assembly.quiet_msec", "1"), ("jurnal.sync", "off")];
+    let flags = flags.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+    let text = Config::load(&Sources { flags, ..Sources::default() }).unwrap_err().to_string();
+    assert!(text.contains("did you mean `assembly.quiet_ms`?") && text.contains("did you mean `journal`?"), "{text}");
+    let flags = [("eval.rule_thresholds", "{}"), ("forward.headers.DD-Key", "12"), ("assembly.quietMs", "5")];
+    let flags = flags.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+    let config = Config::load(&Sources { flags, ..Sources::default() }).unwrap().config;
+    assert_eq!((config.assembly.quiet_ms, config.forward.headers["DD-Key"].expose_secret()), (5, "12"));
+}
+
+#[test]
+fn the_home_is_where_the_most_exact_source_says() {
+    let pairs = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+    let home = |flags: &[(&str, &str)], env: &[(&str, &str)]| {
+        Sources { file: None, env: pairs(env), flags: pairs(flags) }.home().display().to_string()
+    };
+    let env = [("HOME", "/u"), ("IRIS_HOME", "~/flat"), ("IRIS__HOME", "/nested")];
+    assert_eq!(home(&[("home", "/one"), ("home", "~/two")], &env), "/u/two");
+    assert_eq!(home(&[], &env), "/nested");
+    assert_eq!(home(&[], &env[..2]), "/u/flat");
+    assert_eq!(home(&[], &env[..1]), "/u/.iris");
+}
+
+#[test]
+fn a_collector_of_the_environment_is_in_effect_and_a_bad_one_is_a_warning() {
+    let loaded = load("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")]).unwrap();
+    assert_eq!(loaded.config.forward.origin, crate::forward::Origin::Inherited);
+    assert_eq!(loaded.config.effective()["forward"]["endpoint"], "http://collector:4318");
+    let loaded = load("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")]).unwrap();
+    assert_eq!((loaded.config.forward.endpoint, loaded.warnings.len()), (None, 1));
+}
+
+#[test]
+fn every_room_is_asked_and_what_nobody_obeys_is_refused() {
+    let file = "journal: {bytes_max: 1, sync_interval_ms: 1001}\nassembly: {open_max: 0, idle_ms: 7, give_up_ms: 6}\n\
+                store: {readers: 0}\nforward: {tool_traces: true}\neval: {rule_lists: {blocklist: [a]}}\n";
+    let text = load(file, &[]).unwrap_err().to_string();
+    for key in ["bytes_max", "sync_interval_ms", "open_max", "idle_ms", "store.readers", "tool_traces", "rule_lists"] {
+        assert!(text.contains(key), "{key}: {text}");
+    }
+}
+
+#[test]
+fn a_device_is_read_up_to_the_limit() {
+    let text = load("home: \"${file:/dev/zero}\"\n", &[]).unwrap_err().to_string();
+    assert!(text.contains("/dev/zero: longer than 1048576 bytes"), "{text}");
 }

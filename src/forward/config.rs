@@ -36,6 +36,9 @@ pub struct Config {
     pub retry_initial_ms: u64,
     /// The longest wait before a retry that the downstream did not ask for, in milliseconds.
     pub retry_max_ms: u64,
+    /// Who chose the endpoint.
+    #[serde(skip)]
+    pub origin: Origin,
 }
 
 impl Default for Config {
@@ -50,6 +53,7 @@ impl Default for Config {
             tool_traces: false,
             retry_initial_ms: 5_000,
             retry_max_ms: 30_000,
+            origin: Origin::Configured,
         }
     }
 }
@@ -85,9 +89,10 @@ pub enum Compression {
 }
 
 /// Who chose the endpoint: decides what happens when it is one of our own listeners.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Origin {
     /// Written out for us: a loop is an error at start.
+    #[default]
     Configured,
     /// Taken from `OTEL_EXPORTER_OTLP_*`, which a pod often sets for the agent and means us by it: a loop is
     /// ignored with one log line.

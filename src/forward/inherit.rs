@@ -11,25 +11,26 @@ const PREFIX: &str = "OTEL_EXPORTER_OTLP_";
 
 impl Config {
     /// Takes over what `env` says, unless an endpoint is configured. Values that cannot work are left out whole, with
-    /// one log line: they were written for someone else, and must not keep us from starting.
+    /// a warning to show: they were written for someone else, and must not keep us from starting.
     #[must_use]
-    pub fn inherit(self, env: impl Fn(&str) -> Option<String>) -> (Self, Origin) {
+    pub fn inherit(self, env: impl Fn(&str) -> Option<String>) -> (Self, Option<String>) {
         let read = |name: &str| env(&format!("{PREFIX}{name}")).filter(|value| !value.trim().is_empty());
         if self.endpoint.as_deref().is_some_and(|endpoint| !endpoint.trim().is_empty()) {
-            return (self, Origin::Configured);
+            return (self, None);
         }
-        let Some(endpoint) = read("ENDPOINT") else { return (self, Origin::Configured) };
+        let Some(endpoint) = read("ENDPOINT") else { return (self, None) };
         let inherited = self.clone().with(endpoint, read);
         let problems = match &inherited {
             Ok(config) => config.problems(),
             Err(problem) => vec![(*problem).to_owned()],
         };
         match inherited {
-            Ok(config) if problems.is_empty() => (config, Origin::Inherited),
+            Ok(config) if problems.is_empty() => (Self { origin: Origin::Inherited, ..config }, None),
             _ => {
                 let problems = problems.join("; ");
-                tracing::warn!(problems, "{PREFIX}* is ignored and nothing is forwarded: set forward.endpoint");
-                (self, Origin::Configured)
+                let warning =
+                    format!("{PREFIX}* is ignored and nothing is forwarded, set forward.endpoint: {problems}");
+                (self, Some(warning))
             }
         }
     }
@@ -76,7 +77,9 @@ mod tests {
             let name = name.strip_prefix(PREFIX).unwrap();
             env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        config.inherit(read)
+        let (config, _) = config.inherit(read);
+        let origin = config.origin;
+        (config, origin)
     }
 
     #[test]

@@ -48,6 +48,8 @@ const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
 const SEGMENTS_MIN: u64 = 8;
 /// With less the metrics lane could not hold a usual request.
 const BYTES_MIN: u64 = 1024 * 1024;
+/// The longest time between two syncs, in milliseconds: housekeeping, which syncs, comes round at least so often.
+const SYNC_INTERVAL_MAX_MS: u64 = 1000;
 /// A start jumps over so many sequence numbers, in case the newest ones were lost with what carried them.
 const SEQ_JUMP: u64 = 1 << 20;
 
@@ -63,7 +65,7 @@ pub struct Config {
     /// All three survive a killed process. On an emptyDir nothing survives the pod, so there `always` buys
     /// safety only from a crash of the node's kernel.
     pub sync: Sync,
-    /// Between two syncs with `sync: interval`, in milliseconds.
+    /// Between two syncs with `sync: interval`, in milliseconds, 1 to 1000.
     pub sync_interval_ms: u64,
 }
 
@@ -74,6 +76,21 @@ impl Default for Config {
 }
 
 impl Config {
+    /// What could not work, a line a problem.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.bytes_max < BYTES_MIN {
+            problems.push(Error::TooSmall(self.bytes_max).to_string());
+        }
+        if !(1..=SYNC_INTERVAL_MAX_MS).contains(&self.sync_interval_ms) {
+            problems.push(format!(
+                "journal.sync_interval_ms is {} ms: valid is 1 to {SYNC_INTERVAL_MAX_MS} ms, because a power cut loses as much",
+                self.sync_interval_ms
+            ));
+        }
+        problems
+    }
+
     fn limits(&self, lane: Lane, forwarding: bool) -> Limits {
         let percent = match lane {
             Lane::Traces => 70,

@@ -32,6 +32,9 @@ const DRAIN_MAX: Duration = Duration::from_secs(8);
 /// The wait between two attempts to open the store.
 const STORE_RETRY: Duration = Duration::from_secs(2);
 
+/// How often an error that stays the same is logged.
+const STORE_ERROR_AGAIN: Duration = Duration::from_secs(60);
+
 /// A running sidecar.
 pub struct Sidecar {
     app: Arc<App>,
@@ -56,9 +59,8 @@ impl Sidecar {
     pub async fn start(config: Config, home: &Path) -> anyhow::Result<Self> {
         harden();
         let home = Home::take(home)?;
-        let (downstream, origin) = config.forward.clone().inherit(|name| std::env::var(name).ok());
-        let own = listeners(&config);
-        let target = tokio::task::spawn_blocking(move || Target::new(&downstream, origin, &own)).await??;
+        let (downstream, own) = (config.forward.clone(), listeners(&config));
+        let target = tokio::task::spawn_blocking(move || Target::new(&downstream, downstream.origin, &own)).await??;
         let memory = ingest::limit_bytes();
         let (journal, recovered) = open_journal(&config, &home, target.is_some()).await?;
         for damage in &recovered.damage {
@@ -177,6 +179,7 @@ async fn open_journal(
 /// Opens the store and starts the pipeline; tries again for as long as the process runs, because traffic is taken
 /// and forwarded meanwhile.
 async fn open_store(app: Arc<App>, config: Config, home: std::path::PathBuf, closing: CancellationToken) {
+    let mut told: Option<(String, Instant)> = None;
     loop {
         let (path, mut settings) = (home.clone(), config.store.clone());
         settings.retention = config.retention.clone();
@@ -200,10 +203,19 @@ async fn open_store(app: Arc<App>, config: Config, home: std::path::PathBuf, clo
                     Err(error) => anyhow::Error::from(error),
                 }
             }
+            // Nothing but another configuration helps.
+            Ok(Err(error @ crate::store::Error::Setting(_))) => {
+                tracing::error!(%error, "the store cannot be opened with these settings; taking and forwarding goes on");
+                return;
+            }
             Ok(Err(error)) => error.into(),
             Err(error) => error.into(),
         };
-        tracing::error!(error = format!("{error:#}"), "the store cannot be opened; taking and forwarding goes on");
+        let error = format!("{error:#}");
+        if told.as_ref().is_none_or(|(before, at)| *before != error || at.elapsed() >= STORE_ERROR_AGAIN) {
+            tracing::error!(error, "the store cannot be opened; taking and forwarding goes on");
+            told = Some((error, Instant::now()));
+        }
         tokio::select! {
             () = closing.cancelled() => return,
             () = tokio::time::sleep(STORE_RETRY) => {}

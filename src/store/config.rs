@@ -54,6 +54,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// What could not work, a line a problem.
+    pub fn problems(&self) -> Vec<String> {
+        self.check().err().iter().map(ToString::to_string).collect()
+    }
+
     /// Refuses what could not work.
     pub(super) fn check(&self) -> Result<(), Error> {
         const MEMORY_MIN: u64 = 32 * MIB;

@@ -40,6 +40,31 @@ impl Default for Config {
 }
 
 impl Config {
+    /// What could not work, a line a problem.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (key, value) in [
+            ("quiet_ms", self.quiet_ms),
+            ("settle_ms", self.settle_ms),
+            ("complete_ms", self.complete_ms),
+            ("undecided_ms", self.undecided_ms),
+            ("idle_ms", self.idle_ms),
+            ("give_up_ms", self.give_up_ms),
+            ("open_max", self.open_max as u64),
+        ] {
+            if value == 0 {
+                problems.push(format!("assembly.{key} is 0: at least 1 is valid"));
+            }
+        }
+        if self.idle_ms > self.give_up_ms {
+            problems.push(format!(
+                "assembly.idle_ms is {} ms, longer than assembly.give_up_ms, {} ms: a trace is given up after it was called provisional",
+                self.idle_ms, self.give_up_ms
+            ));
+        }
+        problems
+    }
+
     pub(super) const fn quiet(&self) -> Duration {
         Duration::from_millis(self.quiet_ms)
     }
