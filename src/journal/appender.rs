@@ -135,12 +135,14 @@ impl Appender {
         let first = self.seqs.fetch_add(batch.len() as u64, Ordering::Relaxed);
         match self.write(batch, first) {
             Ok(()) => {
+                self.lane.taken();
                 for (seq, job) in (first..).zip(batch.drain(..)) {
                     job.answer(Ok(seq));
                 }
             }
             Err(error) => {
                 self.lane.counters.failures.fetch_add(1, Ordering::Relaxed);
+                self.lane.refused();
                 tracing::error!(lane = self.lane.lane.as_str(), %error, "the journal cannot be written");
                 // First what was not acknowledged is cut off, then its senders are told to try again.
                 self.abandon();
@@ -213,11 +215,13 @@ impl Appender {
             ControlFlow::Break(size) => size,
             ControlFlow::Continue(()) => {
                 self.lane.counters.refused_full.fetch_add(1, Ordering::Relaxed);
+                self.lane.refused();
                 return Err(AppendError::Full { retry_after: RETRY_AFTER });
             }
         };
         self.create(size).map_err(|error| {
             self.lane.counters.failures.fetch_add(1, Ordering::Relaxed);
+            self.lane.refused();
             tracing::error!(lane = self.lane.lane.as_str(), %error, "the journal cannot start a segment");
             AppendError::Disk(error)
         })

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use iris_core::model::Lane;
 use tokio::sync::watch;
@@ -98,6 +99,8 @@ pub(super) struct Counters {
     pub(super) damaged: AtomicU64,
     pub(super) dropped_records: AtomicU64,
     pub(super) dropped_segments: AtomicU64,
+    /// When an append failed or found the lane full with none taken since, in milliseconds after `born`; 0: none.
+    refused_at_ms: AtomicU64,
 }
 
 pub(super) struct LaneShared {
@@ -113,6 +116,7 @@ pub(super) struct LaneShared {
     reclaiming: Mutex<()>,
     pub(super) visible: watch::Sender<Visible>,
     pub(super) counters: Counters,
+    born: Instant,
     /// A later sync of the open segment failed: it must not be written any more (`sync = interval`).
     pub(super) abandoned: AtomicBool,
     /// The open segment, when it was written after its last sync (`sync = interval`).
@@ -134,6 +138,7 @@ impl LaneShared {
             reclaiming: Mutex::default(),
             visible: watch::Sender::new(Visible { seq: 0, closed: false }),
             counters: Counters::default(),
+            born: Instant::now(),
             abandoned: AtomicBool::new(false),
             unsynced: Mutex::default(),
             damage_places: Mutex::default(),
@@ -142,6 +147,26 @@ impl LaneShared {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An append was not taken.
+    pub(super) fn refused(&self) {
+        self.counters.refused_at_ms.store(self.since_born_ms().max(1), Ordering::Relaxed);
+    }
+
+    /// An append was taken.
+    pub(super) fn taken(&self) {
+        self.counters.refused_at_ms.store(0, Ordering::Relaxed);
+    }
+
+    /// How long ago an append was not taken, when none was taken since.
+    pub(super) fn refusing_ms(&self) -> Option<u64> {
+        let at = self.counters.refused_at_ms.load(Ordering::Relaxed);
+        (at > 0).then(|| self.since_born_ms().saturating_sub(at))
+    }
+
+    fn since_born_ms(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Metrics are only ever forwarded: no store follows that lane.

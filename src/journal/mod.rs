@@ -289,6 +289,8 @@ pub struct LaneStatus {
     pub failures: u64,
     /// Records refused because the lane was full.
     pub refused_full: u64,
+    /// How long ago an append failed or found the lane full, in milliseconds; `None` once one was taken.
+    pub refusing_ms: Option<u64>,
     /// Damaged places found, those at the start included.
     pub damaged: u64,
     /// Records dropped for the forwarder.
@@ -525,6 +527,7 @@ impl LaneShared {
             syncs: read(&self.counters.syncs),
             failures: read(&self.counters.failures),
             refused_full: read(&self.counters.refused_full),
+            refusing_ms: self.refusing_ms(),
             damaged: read(&self.counters.damaged),
             dropped_records: read(&self.counters.dropped_records),
             dropped_segments: read(&self.counters.dropped_segments),

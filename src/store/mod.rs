@@ -35,6 +35,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use iris_core::contract::Summary;
 use iris_core::model::{Evaluation, Lane, Position, RawSpan, Row, RowKey, Tenant, Timestamp, Trace, TraceId};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -42,10 +43,9 @@ pub use boot::Boot;
 pub use config::Config;
 pub use damage::Damage;
 pub use error::Error;
-pub use query::{Loaded, SortBy, TracePage, TraceQuery};
+pub use query::{Loaded, TracePage, TraceQuery};
 pub use retention::Retention;
 pub use status::Status;
-pub use summary::{AgentCount, HourCount, Summary};
 pub use track::{Settled, Through};
 
 use reader::Readers;

@@ -4,23 +4,12 @@ use std::collections::HashMap;
 
 use duckdb::ToSql;
 use duckdb::types::Value;
+use iris_core::contract::SortBy;
 use iris_core::model::{Evaluation, Row, RowKey, Tenant, Timestamp, Trace, TraceId, VerdictState};
 
 use super::reader::Reader;
 use super::spans::{Shared, micros};
 use super::{Error, evaluations, spans, traces};
-
-/// What to sort traces by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
-    /// When the trace began.
-    #[default]
-    Timestamp,
-    /// How long it took; traces that do not say come last.
-    LatencyMs,
-    /// What it cost; traces that do not say come last.
-    CostUsd,
-}
 
 /// Which traces, in which order. Absent filters let everything pass.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -45,7 +34,7 @@ pub struct TraceQuery {
     pub verdict: Option<VerdictState>,
     /// The latest evaluation failed this rule.
     pub rule: Option<String>,
-    /// The order.
+    /// The order; traces that do not say come last.
     pub sort_by: SortBy,
     /// Smallest first instead of largest first.
     pub ascending: bool,

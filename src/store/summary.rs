@@ -1,8 +1,8 @@
 //! The figures of a window of time.
 
 use duckdb::ToSql;
+use iris_core::contract::{HourCount, NameCount, Summary};
 use iris_core::model::{Tenant, Timestamp};
-use serde::Serialize;
 
 use super::Error;
 use super::reader::Reader;
@@ -10,43 +10,6 @@ use super::spans::{micros, timestamp};
 
 /// Agents named in a summary.
 const AGENTS_MAX: u32 = 10;
-
-/// Aggregates over the traces that began, and the evaluations that were made, in a window.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Summary {
-    /// Traces.
-    pub total_traces: u64,
-    /// Their mean latency in milliseconds, to two places; null when none says.
-    pub avg_latency_ms: Option<f64>,
-    /// The sum of what they cost in USD, as far as known.
-    pub total_cost_usd: f64,
-    /// The share of traces in which a span, a run or a tool call ended in an error; 0 to 1.
-    pub error_rate: f64,
-    /// The share of evaluations that passed, 0 to 1; null when none was made.
-    pub eval_pass_rate: Option<f64>,
-    /// Traces by the hour, oldest first; hours without traces are left out.
-    pub traces_per_hour: Vec<HourCount>,
-    /// The agents with the most traces, at most ten.
-    pub top_agents: Vec<AgentCount>,
-}
-
-/// Traces of one hour.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct HourCount {
-    /// When the hour began.
-    pub hour: Timestamp,
-    /// How many traces began in it.
-    pub count: u64,
-}
-
-/// Traces of one agent.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct AgentCount {
-    /// The agent.
-    pub agent_name: String,
-    /// How many traces it has.
-    pub count: u64,
-}
 
 const WINDOW: &str = "FROM traces t LEFT JOIN (SELECT trace_id, max(version) AS newest FROM traces \
      WHERE tenant = ? AND version > 1 GROUP BY trace_id) n ON n.trace_id = t.trace_id \
@@ -94,7 +57,7 @@ pub(super) fn summary(
         ),
         &bound,
         |row| {
-            let read = || Ok(HourCount { hour: timestamp(row.get(0)?, 0), count: row.get(1)? });
+            let read = || Ok(HourCount { hour: timestamp(row.get(0)?, 0).to_string(), count: row.get(1)? });
             read().map_err(Error::engine)
         },
     )?;
@@ -105,7 +68,7 @@ pub(super) fn summary(
         ),
         &bound,
         |row| {
-            let read = || Ok(AgentCount { agent_name: row.get(0)?, count: row.get(1)? });
+            let read = || Ok(NameCount { agent_name: row.get(0)?, count: row.get(1)? });
             read().map_err(Error::engine)
         },
     )?;

@@ -39,11 +39,14 @@ impl App {
             position: Position { lane: Lane::Traces, seq: 0, ordinal: 0 },
         };
         self.keep(write, caller).await?;
-        let evaluation = match evaluate {
-            true => Some(self.judge_stored(&trace, EvalType::All, caller).await?),
-            false => None,
-        };
-        to_value(self, &LogTraceReply { trace_id: trace_id.to_string(), status: "stored", evaluation })
+        let (mut evaluation, mut note) = (None, None);
+        if evaluate {
+            match self.judge_stored(&trace, EvalType::All, caller).await {
+                Ok(judged) => evaluation = Some(judged),
+                Err(error) => note = Some(not_judged(&error)),
+            }
+        }
+        to_value(self, &LogTraceReply { trace_id: trace_id.to_string(), status: "stored", evaluation, note })
     }
 
     fn spans(&self, spans: &[Span], trace_id: TraceId, agent_name: &str) -> Result<Vec<RawSpan>, Error> {
@@ -116,6 +119,14 @@ impl App {
             }
         }
     }
+}
+
+/// A failure after the trace was stored must not look like one of storing it: the call would be made again.
+fn not_judged(error: &Error) -> String {
+    format!(
+        "the trace is stored and must not be logged again, but there is no evaluation in this reply ({error}); \
+         evaluate_output with the trace_id judges it"
+    )
 }
 
 fn time(field: &str, text: &str) -> Result<Timestamp, Error> {

@@ -4,10 +4,43 @@ use iris_core::contract::Error;
 use iris_core::model::{Evaluation, RawSpan, Row, RowKey, Trace};
 use serde_json::{Map, Value, json};
 
-use super::{App, Caller, evaluate_output, get_traces, to_value, trace_id};
+use super::bounds::{Cuts, Measure};
+use super::{App, Caller, evaluate_output, trace_id, untrusted};
+
+/// Spans of one reply.
+const SPANS_MAX: usize = 2000;
+
+/// Evaluations of one reply.
+const EVALS_MAX: usize = 100;
+
+/// The text of one reply, in bytes; what the evaluations take comes on top.
+const REPLY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The fields that hold text that others wrote.
+const UNTRUSTED: &[&str] = &[
+    "trace.agent_name",
+    "trace.framework",
+    "trace.input",
+    "trace.output",
+    "trace.tool_calls",
+    "trace.metadata",
+    "trace.session_id",
+    "trace.user_id",
+    "trace.model",
+    "trace.provider",
+    "trace.environment",
+    "trace.service_version",
+    "trace.runs",
+    "spans[].name",
+    "spans[].status_message",
+    "spans[].attributes",
+    "spans[].events",
+    "spans[].scope",
+];
 
 impl App {
     /// The trace with its spans and every evaluation, newest first; an open trace carries its provisional one.
+    /// What was cut so that the reply stays bounded is named in `truncated`.
     ///
     /// # Errors
     /// `IRIS_UNKNOWN_TRACE`, `IRIS_INVALID_ARGUMENT` for a malformed id, `IRIS_STORAGE_ERROR`.
@@ -24,29 +57,61 @@ impl App {
             }
         };
         evaluations.extend(backend.store.evaluations(&caller.tenant, id).await.map_err(|error| self.failed(&error))?);
-        let spans = backend.store.spans(&caller.tenant, id).await.map_err(|error| self.failed(&error))?;
-        let evals = evaluations.iter().map(|one| self.evaluation_value(one)).collect::<Result<Vec<_>, _>>()?;
-        let spans: Vec<Value> = spans.iter().filter_map(Row::span).map(span_value).collect();
-        Ok(
-            json!({ "untrusted": get_traces::untrusted(), "trace": self.trace_value(&trace)?, "spans": spans, "evals": evals }),
-        )
+        let rows = backend.store.spans(&caller.tenant, id).await.map_err(|error| self.failed(&error))?;
+        // Composing and weighing megabytes is no work for the threads that sockets wait on.
+        let written = tokio::task::spawn_blocking(move || detail(&trace, &rows, &evaluations));
+        written.await.map_err(|error| self.unforeseen(&error))?.map_err(|error| self.unforeseen(&error))
     }
+}
 
-    fn evaluation_value(&self, evaluation: &Evaluation) -> Result<Value, Error> {
-        let mut value = to_value(self, &evaluate_output::reply(evaluation))?;
-        value["created_at"] = json!(evaluation.created_at);
-        Ok(value)
-    }
-
-    fn trace_value(&self, trace: &Trace) -> Result<Value, Error> {
-        let mut value = to_value(self, trace)?;
-        if let Some(fields) = value.as_object_mut() {
-            // Whose it is and how far the journal was read are the sidecar's own affairs.
-            fields.shift_remove("tenant");
-            fields.shift_remove("seen_through");
+fn detail(trace: &Trace, rows: &[Row], evaluations: &[Evaluation]) -> Result<Value, serde_json::Error> {
+    let mut cuts = Cuts::default();
+    let mut trace = trace_value(trace)?;
+    let mut spans: Vec<Value> = rows.iter().filter_map(Row::span).take(SPANS_MAX).map(span_value).collect();
+    let spans_total = rows.iter().filter_map(Row::span).count();
+    let everything: Vec<&Value> = std::iter::once(&trace).chain(&spans).collect();
+    let measure = Measure::fitting(&everything, REPLY_BYTES_MAX, None);
+    let mut bytes = measure.size(&trace);
+    measure.cut(&mut trace, "trace", &mut cuts);
+    let mut kept = 0;
+    for (index, span) in spans.iter_mut().enumerate() {
+        bytes += measure.size(span);
+        if bytes > REPLY_BYTES_MAX {
+            break;
         }
-        Ok(value)
+        measure.cut(span, &format!("spans[{index}]"), &mut cuts);
+        kept = index + 1;
     }
+    spans.truncate(kept);
+    if kept < spans_total {
+        cuts.push(format!("spans[{kept}..{spans_total}]"));
+    }
+    let evals = evaluations.iter().take(EVALS_MAX).map(evaluation_value).collect::<Result<Vec<_>, _>>()?;
+    if evals.len() < evaluations.len() {
+        cuts.push(format!("evals[{EVALS_MAX}..{}]", evaluations.len()));
+    }
+    let mut reply = json!({ "untrusted": untrusted(UNTRUSTED), "trace": trace, "spans": spans, "evals": evals });
+    let truncated = cuts.into_names();
+    if !truncated.is_empty() {
+        reply["truncated"] = json!(truncated);
+    }
+    Ok(reply)
+}
+
+fn evaluation_value(evaluation: &Evaluation) -> Result<Value, serde_json::Error> {
+    let mut value = serde_json::to_value(evaluate_output::reply(evaluation))?;
+    value["created_at"] = json!(evaluation.created_at);
+    Ok(value)
+}
+
+fn trace_value(trace: &Trace) -> Result<Value, serde_json::Error> {
+    let mut value = serde_json::to_value(trace)?;
+    if let Some(fields) = value.as_object_mut() {
+        // Whose it is and how far the journal was read are the sidecar's own affairs.
+        fields.shift_remove("tenant");
+        fields.shift_remove("seen_through");
+    }
+    Ok(value)
 }
 
 fn span_value(span: &RawSpan) -> Value {

@@ -158,10 +158,12 @@ fn full_with_the_store_behind_is_refused_until_it_has_caught_up() {
         let full = status(&journal, Lane::Traces);
         assert!(full.bytes <= full.bytes_max && full.bytes > full.bytes_max / 10 * 9, "{full:?}");
         assert_eq!((full.refused_full, full.dropped_segments), (1, 0));
+        assert!(full.refusing_ms.is_some() && status(&journal, Lane::Logs).refusing_ms.is_none(), "{full:?}");
         journal.append(Lane::Logs, record("another lane has room")).await.unwrap();
         journal.stored(Lane::Traces, last);
         journal.append(Lane::Traces, record(filled(1, 20_000))).await.expect("only the forwarder is behind now");
-        assert!(status(&journal, Lane::Traces).dropped_segments > 0);
+        let taken = status(&journal, Lane::Traces);
+        assert!(taken.dropped_segments > 0 && taken.refusing_ms.is_none(), "{taken:?}");
     });
 }
 

@@ -217,7 +217,7 @@ fn paging_a_hundred_thousand_traces() {
             ("latest 50", all()),
             ("latest 50 of an agent", TraceQuery { agent_name: Some("agent 7".to_owned()), ..all() }),
             ("latest 50 with a score over 0.9", TraceQuery { min_score: Some(0.9), ..all() }),
-            ("the 50 slowest", TraceQuery { sort_by: crate::store::SortBy::LatencyMs, ..all() }),
+            ("the 50 slowest", TraceQuery { sort_by: iris_core::contract::SortBy::LatencyMs, ..all() }),
             ("page 1000", TraceQuery { offset: 50_000, ..all() }),
             ("latest 1000", TraceQuery { limit: 1000, ..all() }),
         ] {

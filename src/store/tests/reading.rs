@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use iris_core::contract::{HourCount, NameCount, SortBy};
 use iris_core::model::{Evaluation, RuleResult, Tenant, Timestamp, ToolCall, Trace, VerdictState};
 use serde_json::json;
 
 use super::fixtures::*;
-use crate::store::{AgentCount, HourCount, Settled, SortBy, Store, TraceQuery, Write};
+use crate::store::{Settled, Store, TraceQuery, Write};
 
 async fn judge(store: &Store, trace: Trace, evaluation: Evaluation) {
     let (trace, evaluation) = (Box::new(trace), Box::new(evaluation));
@@ -140,12 +141,12 @@ fn summaries() {
         assert_eq!(summary.error_rate, 0.25);
         // e-1, e-2, e-4 and e-5 passed, e-3 and e-7 did not.
         assert_eq!(summary.eval_pass_rate, Some(4.0 / 6.0));
-        let hour = |n: u64| Timestamp::from_unix_nanos(DAY + n * 3600 * SECOND);
+        let hour = |n: u64| Timestamp::from_unix_nanos(DAY + n * 3600 * SECOND).to_string();
         assert_eq!(
             summary.traces_per_hour,
             [HourCount { hour: hour(0), count: 3 }, HourCount { hour: hour(1), count: 1 }]
         );
-        let agent = |name: &str, count| AgentCount { agent_name: name.to_owned(), count };
+        let agent = |name: &str, count| NameCount { agent_name: name.to_owned(), count };
         assert_eq!(summary.top_agents, [agent("planner", 3), agent("other", 1)]);
         let empty = store.summary(&Tenant::local(), at(90_000), at(90_001)).await.unwrap();
         assert_eq!((empty.total_traces, empty.avg_latency_ms, empty.eval_pass_rate), (0, None, None));

@@ -149,7 +149,7 @@ impl Error {
                 .map(|name| if container.is_empty() { name.clone() } else { format!("{container}.{name}") }),
             ..Self::new(
                 Code::InvalidArgument,
-                format!("unknown {plural}{place}: {}; valid: {}", unknown.join(", "), valid.join(", ")),
+                format!("unknown {plural}{place}: {}; valid: {}", listed(unknown), valid.join(", ")),
                 &["use one of the names in valid", "leave out what the tool does not have"],
             )
         }
@@ -228,6 +228,21 @@ impl Error {
         )
     }
 
+    /// `what` is in the journal, but the store could not take it: the call must not be made again.
+    pub fn journalled(what: &str, reference: &str) -> Self {
+        Self::new(
+            Code::StorageError,
+            format!(
+                "{what} is stored durably, but the store cannot show it yet; the log holds the details under reference \
+                 {reference}"
+            ),
+            &[
+                "do not repeat: it is in the journal and appears when the store is back",
+                "see /readyz?full on the ops port",
+            ],
+        )
+    }
+
     /// Something unforeseen; the log holds it under `reference`.
     pub fn internal(reference: &str) -> Self {
         Self::new(
@@ -245,5 +260,17 @@ impl Error {
     /// The body of a failed reply: `{"error": {...}}`.
     pub fn envelope(&self) -> serde_json::Value {
         serde_json::json!({ "error": self })
+    }
+}
+
+/// Unknown names that a message lists.
+const NAMES_MAX: usize = 8;
+
+/// The first names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }

@@ -180,7 +180,7 @@ pub struct VerdictBrief {
 }
 
 /// Aggregates of a window.
-#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Summary {
     /// Traces in the window.
     pub total_traces: u64,
@@ -199,7 +199,7 @@ pub struct Summary {
 }
 
 /// Traces that began in one hour.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HourCount {
     /// The hour's beginning, ISO 8601.
     pub hour: String,
@@ -208,7 +208,7 @@ pub struct HourCount {
 }
 
 /// Traces of one agent.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NameCount {
     /// Who.
     pub agent_name: String,

@@ -167,6 +167,9 @@ pub struct Reply {
     /// With evaluate: what evaluate_output would have answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Value>,
+    /// Why there is no evaluation, when it was asked for and failed: the trace is stored all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl Tool for LogTrace {

@@ -22,7 +22,7 @@ pub use get_traces::{
 };
 pub use list_rules::{Args as ListRulesArgs, ListRules, Reply as ListRulesReply};
 pub use log_trace::{Args as LogTraceArgs, Event, LogTrace, Reply as LogTraceReply, Span};
-pub use strict::parse;
+pub use strict::{parse, printable};
 
 /// What a tool says of itself in words. Returns, errors and siblings are generated.
 pub struct Prose {

@@ -62,7 +62,7 @@ fn join(place: &str, name: &str) -> String {
 }
 
 /// A name as it may stand in a message: short and without control characters.
-fn printable(name: &str) -> String {
+pub fn printable(name: &str) -> String {
     name.chars().filter(|letter| !letter.is_control()).take(64).collect()
 }
 

@@ -91,3 +91,19 @@ fn siblings_exist_and_every_code_has_a_recovery() {
         assert!(!error.recovery.is_empty(), "{error}");
     }
 }
+
+#[test]
+fn of_many_unknown_arguments_eight_are_listed() {
+    let fields: serde_json::Map<_, _> = (0..500).map(|n| (format!("made_up_{n}"), json!(1))).collect();
+    let error = parse::<GetTracesArgs>(serde_json::Value::Object(fields)).unwrap_err();
+    assert_eq!(error.message.matches("made_up_").count(), 8, "{error}");
+    assert!(error.message.contains(" and 492 more; valid: "), "{error}");
+}
+
+#[test]
+fn what_is_in_the_journal_must_not_be_sent_again() {
+    let error = Error::journalled("trace 0af7651916cd43dd8448eb211c80319c", "r");
+    assert!(!error.retryable && error.retry_after_ms.is_none());
+    assert!(error.message.contains("0af7651916cd43dd8448eb211c80319c is stored"), "{error}");
+    assert!(error.recovery[0].starts_with("do not repeat"), "{error:?}");
+}

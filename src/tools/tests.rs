@@ -1,0 +1,207 @@
+//! The tools as a caller sees them, over a real journal, store and pipeline in a folder of their own.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use iris_core::contract::Code;
+
+use super::*;
+use crate::ingest::{self, Mind};
+use crate::journal::RealDisk;
+
+struct Stand {
+    app: App,
+    _home: tempfile::TempDir,
+}
+
+/// Later by a second at each call, so that the order of traces is theirs.
+fn now() -> Timestamp {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let calls = CALLS.fetch_add(1, Ordering::Relaxed);
+    crate::telemetry::now().after(Duration::from_secs(calls))
+}
+
+fn app(home: &std::path::Path) -> App {
+    let (journal, _) =
+        Journal::open(home, &crate::journal::Config::default(), false, Arc::new(RealDisk)).expect("a journal");
+    App {
+        rulebook: Rulebook::built_in(),
+        settings: Arc::default(),
+        journal,
+        world: World { now, ..World::REAL },
+        backend: OnceLock::new(),
+        started: Timestamp::default(),
+    }
+}
+
+async fn stand() -> Stand {
+    let home = tempfile::tempdir().unwrap();
+    Stand { app: opened(home.path()).await, _home: home }
+}
+
+async fn opened(home: &std::path::Path) -> App {
+    let app = app(home);
+    let (store, boot) = Store::open(home, &store::Config::default()).unwrap();
+    let rulebook = app.rulebook.clone();
+    let parts = ingest::Parts {
+        home: home.to_owned(),
+        journal: app.journal.clone(),
+        store: store.clone(),
+        mind: Mind::new(move |_| rulebook.snapshot(), Arc::clone(&app.settings), now),
+    };
+    let pipeline = Pipeline::start(parts, &iris_core::assemble::Config::default(), false, boot).await.unwrap();
+    assert!(app.backend.set(Backend { store, pipeline }).is_ok());
+    app
+}
+
+impl Stand {
+    async fn call(&self, name: &str, arguments: Value) -> Result<Value, Error> {
+        self.app.call(name, arguments, &Caller::local()).await
+    }
+
+    async fn log(&self, arguments: Value) -> String {
+        let reply = self.call("log_trace", arguments).await.unwrap();
+        reply["trace_id"].as_str().unwrap().to_owned()
+    }
+}
+
+fn names(value: &Value) -> Vec<&str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Scenario: a trace is logged and judged in one call, then asked for by every way there is.
+/// Guarantees: it is found with the same id, output and verdict.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_logged_is_found_again() {
+    let stand = stand().await;
+    let reply = stand
+        .call("log_trace", json!({ "agent_name": "planner", "input": "2+2?", "output": "It is 4.", "evaluate": true }))
+        .await
+        .unwrap();
+    let id = reply["trace_id"].as_str().unwrap();
+    assert_eq!(reply["evaluation"]["trace_id"], id);
+    assert!(reply.get("note").is_none(), "{reply}");
+    let page = stand.call("get_traces", json!({ "trace_id": id, "include_summary": true })).await.unwrap();
+    assert_eq!((&page["total"], &page["traces"][0]["output"]), (&json!(1), &json!("It is 4.")));
+    assert_eq!(page["traces"][0]["verdict"]["state"], reply["evaluation"]["verdict"]["state"]);
+    assert_eq!(page["summary"]["total_traces"].as_u64(), Some(1), "{page}");
+    assert!(page.get("truncated").is_none(), "{page}");
+    let detail = stand.app.trace_detail(id, &Caller::local()).await.unwrap();
+    assert_eq!(detail["trace"]["output"], "It is 4.");
+    assert_eq!(detail["evals"][0]["id"], reply["evaluation"]["id"]);
+}
+
+/// Scenario: ids, ranges and limits that cannot be meant.
+/// Guarantees: each is refused under its own code, naming the argument.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_meant_is_refused_by_name() {
+    let stand = stand().await;
+    let unknown = "0af7651916cd43dd8448eb211c80319c";
+    let error = stand.call("evaluate_output", json!({ "trace_id": unknown })).await.unwrap_err();
+    assert_eq!((error.code, error.field.as_deref()), (Code::UnknownTrace, Some("trace_id")));
+    let error = stand.app.trace_detail(unknown, &Caller::local()).await.unwrap_err();
+    assert_eq!(error.code, Code::UnknownTrace);
+    let cases = [
+        ("get_traces", json!({ "trace_id": "xyz" }), "trace_id"),
+        ("get_traces", json!({ "limit": 0 }), "limit"),
+        ("get_traces", json!({ "limit": 1001 }), "limit"),
+        ("get_traces", json!({ "offset": -1 }), "offset"),
+        ("get_traces", json!({ "min_score": 1.5 }), "min_score"),
+        ("get_traces", json!({ "min_score": 0.9, "max_score": 0.1 }), "min_score"),
+        ("get_traces", json!({ "since": "2026-02-02", "until": "2026-02-01" }), "since"),
+        ("get_traces", json!({ "since": "yesterday" }), "since"),
+        ("get_traces", json!({ "nonsense": 1 }), "nonsense"),
+        ("log_trace", json!({ "agent_name": " " }), "agent_name"),
+        ("log_trace", json!({ "agent_name": "a", "cost_usd": -1 }), "cost_usd"),
+        ("log_trace", json!({ "agent_name": "a", "evaluate": true }), "evaluate"),
+        ("evaluate_output", json!({}), "output"),
+    ];
+    for (tool, arguments, field) in cases {
+        let error = stand.call(tool, arguments.clone()).await.unwrap_err();
+        assert_eq!((error.code, error.field.as_deref()), (Code::InvalidArgument, Some(field)), "{tool} {arguments}");
+    }
+    let none = stand.call("get_traces", json!({})).await.unwrap();
+    assert_eq!(none["total"], 0, "nothing that was refused was stored");
+}
+
+/// Scenario: more and longer values than a reply may hold, among them metadata and the attributes of many spans.
+/// Guarantees: the reply stays small, keeps every trace and names what was cut.
+#[tokio::test(flavor = "multi_thread")]
+async fn replies_are_cut_and_say_so() {
+    let stand = stand().await;
+    let long = "x".repeat(700_000);
+    let id = stand.log(json!({ "agent_name": "a", "output": "fine", "metadata": { "blob": long } })).await;
+    let whole = stand.call("get_traces", json!({})).await.unwrap();
+    assert_eq!(whole["traces"][0]["metadata"]["blob"].as_str().map(str::len), Some(700_000), "one alone fits");
+    stand.log(json!({ "agent_name": "a", "output": "fine", "metadata": { "blob": long } })).await;
+    let cut = stand.call("get_traces", json!({})).await.unwrap();
+    assert_eq!(names(&cut["truncated"]), ["traces[0].metadata", "traces[1].metadata"]);
+    assert!(cut.to_string().len() < 20_000);
+    let brief = stand.call("get_traces", json!({ "detail": "brief", "trace_id": id })).await.unwrap();
+    assert_eq!(names(&brief["truncated"]), ["traces[0].metadata"]);
+    assert!(names(&brief["untrusted"]["fields"]).contains(&"traces[].metadata"));
+
+    let step = |n: usize| {
+        json!({ "name": format!("step {n}"), "start_time": "2026-12-01T09:30:00Z",
+        "attributes": { "page": "y".repeat(4000) } })
+    };
+    let spans: Vec<Value> = (0..2100).map(step).collect();
+    let id = stand.log(json!({ "agent_name": "a", "spans": spans })).await;
+    let detail = stand.app.trace_detail(&id, &Caller::local()).await.unwrap();
+    assert!(detail.to_string().len() < 5 * 1024 * 1024);
+    assert_eq!(detail["spans"].as_array().map(Vec::len), Some(2000));
+    let truncated = names(&detail["truncated"]);
+    assert!(truncated.contains(&"spans[7].attributes"), "{:?}", &truncated[..3]);
+    let untrusted = names(&detail["untrusted"]["fields"]);
+    for field in ["trace.runs", "trace.user_id", "spans[].attributes", "spans[].scope"] {
+        assert!(untrusted.contains(&field), "{field}");
+    }
+}
+
+/// Scenario: the store goes away while the journal still takes records.
+/// Guarantees: the caller learns that its trace is kept under its id and must not be sent again; a later start
+/// finds exactly one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journalled_trace_is_never_asked_for_twice() {
+    let Stand { app, _home: home } = stand().await;
+    let backend = app.backend.get().unwrap();
+    backend.pipeline.drain(Duration::from_secs(5)).await;
+    backend.store.close(Duration::from_secs(5)).await.unwrap();
+    let logged = json!({ "agent_name": "a", "output": "fine", "evaluate": true });
+    let error = app.call("log_trace", logged, &Caller::local()).await.unwrap_err();
+    assert_eq!((error.code, error.retryable, error.retry_after_ms), (Code::StorageError, false, None));
+    assert!(error.recovery[0].starts_with("do not repeat"), "{error:?}");
+    let id = error.message.split_whitespace().nth(1).unwrap().to_owned();
+    app.journal.close().await;
+    drop(app);
+
+    let stand = Stand { app: opened(home.path()).await, _home: home };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let page = stand.call("get_traces", json!({ "agent_name": "a" })).await.unwrap();
+        if page["total"] == 1 {
+            assert_eq!(page["traces"][0]["trace_id"], id.as_str());
+            break;
+        }
+        assert!(Instant::now() < deadline, "{page}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Scenario: every kind of failure the store has while it is only read.
+/// Guarantees: a passing one says when to come back; a lasting one does not invite to try for ever.
+#[tokio::test]
+async fn a_passing_failure_of_the_store_can_be_tried_again() {
+    let home = tempfile::tempdir().unwrap();
+    let app = app(home.path());
+    for passing in [
+        store::Error::Deadline(Duration::from_secs(5)),
+        store::Error::Locked { pid: Some(7) },
+        store::Error::NoSpace("IO Error".to_owned()),
+    ] {
+        let error = app.failed(&passing);
+        assert_eq!((error.retryable, error.retry_after_ms), (true, Some(STORE_RETRY_AFTER_MS)), "{passing}");
+    }
+    let lasting = app.failed(&store::Error::Corrupt("Corrupt".to_owned()));
+    assert_eq!((lasting.code, lasting.retryable), (Code::StorageError, false));
+}
