@@ -1,6 +1,7 @@
 //! The pure half, and what is asked of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use iris_core::assemble::{self, Settling, View};
 use iris_core::dialect;
@@ -51,8 +52,9 @@ impl Mind {
     ) -> Self {
         let judge = move |trace: &Trace| {
             let ruleset = ruleset(&trace.tenant);
-            let judge = if trace.in_progress { evaluate::provisional } else { evaluate::judge_trace };
-            judge(&ruleset, trace, &settings, now())
+            let judge = if trace.in_progress { evaluate::provisional_within } else { evaluate::judge_trace_within };
+            let (begun, budget) = (spent(), Duration::from_millis(settings.budget_ms));
+            judge(&ruleset, trace, &settings, now(), &|| !budget.is_zero() && spent().saturating_sub(begun) >= budget)
         };
         Self {
             read_span: dialect::read_span,
@@ -85,4 +87,11 @@ impl Mind {
         let evaluation = (self.judge)(&trace);
         Some((trace, evaluation))
     }
+}
+
+/// Processor time of this thread: a pod that has to wait for its share must not judge otherwise than one that has not.
+fn spent() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let part = |value: i64| u64::try_from(value).unwrap_or_default();
+    Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
 }

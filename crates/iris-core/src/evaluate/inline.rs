@@ -19,16 +19,39 @@ const RUNS_MAX: usize = 64;
 
 /// Judges a settled trace. The id follows from tenant, trace, version and ruleset, so judging again gives the same row.
 pub fn judge_trace(ruleset: &Ruleset, trace: &Trace, settings: &Settings, now: Timestamp) -> Evaluation {
+    judge_trace_within(ruleset, trace, settings, now, &|| false)
+}
+
+/// The same under a budget: once `is_spent` says so, the rules still to run are skipped as defeated, in this run of
+/// the trace and in every later one.
+pub fn judge_trace_within(
+    ruleset: &Ruleset,
+    trace: &Trace,
+    settings: &Settings,
+    now: Timestamp,
+    is_spent: &dyn Fn() -> bool,
+) -> Evaluation {
     let composer = settings.composer(&settings.ingest_required_evidence);
-    judged(ruleset, trace, settings, composer, now, "inline")
+    judged(ruleset, trace, settings, composer, now, "inline", is_spent)
 }
 
 /// Judges a trace that is still going on, to be shown and never stored: what has not come yet is not a finding.
 pub fn provisional(ruleset: &Ruleset, trace: &Trace, settings: &Settings, now: Timestamp) -> Evaluation {
+    provisional_within(ruleset, trace, settings, now, &|| false)
+}
+
+/// The same under a budget, as for [`judge_trace_within`].
+pub fn provisional_within(
+    ruleset: &Ruleset,
+    trace: &Trace,
+    settings: &Settings,
+    now: Timestamp,
+    is_spent: &dyn Fn() -> bool,
+) -> Evaluation {
     let required: Vec<Need> =
         settings.ingest_required_evidence.iter().copied().filter(|need| *need != Need::Output).collect();
     let composer = settings.composer(&required);
-    judged(ruleset, trace, settings, composer, now, "provisional")
+    judged(ruleset, trace, settings, composer, now, "provisional", is_spent)
 }
 
 fn judged(
@@ -38,11 +61,12 @@ fn judged(
     composer: Composer,
     now: Timestamp,
     why: &str,
+    is_spent: &dyn Fn() -> bool,
 ) -> Evaluation {
     let runs = subjects(trace);
     let mut merged: Vec<RuleResult> = Vec::new();
     for (at, subject) in runs.iter().enumerate() {
-        let results = judge(ruleset, subject, settings, &composer, EvalType::All, &|| false);
+        let results = judge(ruleset, subject, settings, &composer, EvalType::All, is_spent);
         let results =
             results.into_iter().map(|result| if runs.len() > 1 { in_run(result, at, runs.len()) } else { result });
         if merged.is_empty() {

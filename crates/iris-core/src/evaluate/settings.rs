@@ -93,6 +93,10 @@ pub struct Settings {
     /// Over how many failure classes that share is spread.
     #[serde(alias = "priorClasses")]
     pub prior_classes: u32,
+    /// Processor time that the rules may take for one trace, in milliseconds; those still to run then are skipped as
+    /// defeated, which makes a verdict unknown and never a pass. 0: no limit.
+    #[serde(alias = "budgetMs")]
+    pub budget_ms: u64,
     /// Thresholds set by the call; they win over the deployment's. Never read from a file.
     #[serde(skip)]
     pub call_thresholds: BTreeMap<String, f64>,
@@ -114,6 +118,7 @@ impl Default for Settings {
             ingest_required_evidence: vec![Need::Output],
             prior: composer.prior,
             prior_classes: composer.prior_classes,
+            budget_ms: 250,
             call_thresholds: BTreeMap::new(),
         }
     }

@@ -147,3 +147,22 @@ fn a_tool_failure_that_was_hidden_stands() {
     later.version = 2;
     assert_eq!(result(&stand(&first, inline(&later)), "no_silent_tool_failure").state, "fail");
 }
+
+#[test]
+fn time_that_runs_out_within_a_trace_is_said_and_never_passed() {
+    let mut many = trace(Some("The capital of Lindoria is Port Amsel."));
+    many.runs = vec![run(Some("Port Amsel.")), run(Some("Port Amsel."))];
+    let rules = Ruleset::built_in();
+    let within = |asked_max: usize| {
+        let asked = std::cell::Cell::new(0);
+        let is_spent = || asked.replace(asked.get() + 1) >= asked_max;
+        compose(&judge_trace_within(&rules, &many, &Settings::default(), now(), &is_spent))
+    };
+    assert_eq!(within(usize::MAX).state, VerdictState::Pass);
+    // The first run was judged whole, the second not at all.
+    let verdict = within(rules.pick(EvalType::All).count());
+    assert_eq!((verdict.state, verdict.basis), (VerdictState::Unknown, Basis::CriticalUnknown));
+    let trace = Trace { in_progress: true, ..many.clone() };
+    let shown = provisional_within(&rules, &trace, &Settings::default(), now(), &|| true);
+    assert_eq!(compose(&shown).state, VerdictState::Unknown);
+}
