@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 
 /// How deep Python literals may nest.
 const DEPTH_MAX: usize = 32;
+/// How many levels of objects and lists JSON in a text may nest to be read as a value; deeper, it stays the text it was.
+/// Such values are stored within others and read back by a parser that stops at 128 levels.
+pub const JSON_DEPTH_MAX: usize = 64;
 /// The longest cut JSON that is worth mending, in bytes.
 const MEND_BYTES_MAX: usize = 4 << 20;
 
@@ -23,10 +26,21 @@ pub fn json(text: &str) -> Option<Value> {
     if !trimmed.starts_with(['{', '[', '"']) {
         return None;
     }
-    match serde_json::from_str(trimmed) {
+    let value = match serde_json::from_str(trimmed) {
         Ok(value) => Some(value),
         Err(error) if error.is_eof() && !trimmed.starts_with('"') => mend(trimmed),
         Err(_) => None,
+    };
+    value.filter(|value| nests_within(value, JSON_DEPTH_MAX))
+}
+
+/// Whether no more than `levels` objects and lists stand in each other. The parser has bounded them before.
+fn nests_within(value: &Value, levels: usize) -> bool {
+    let inside = |inner: &Value| levels > 0 && nests_within(inner, levels - 1);
+    match value {
+        Value::Array(items) => levels > 0 && items.iter().all(inside),
+        Value::Object(map) => levels > 0 && map.values().all(inside),
+        _ => true,
     }
 }
 
@@ -249,4 +263,32 @@ pub fn repr_field<'a>(text: &'a str, field: &str) -> Option<&'a str> {
     })?;
     let (value, _) = start.split_once('\'')?;
     (!value.is_empty()).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::{json, unwrapped};
+    use crate::model::ToolCall;
+
+    #[test]
+    fn json_that_nests_too_deep_stays_text() {
+        for (levels, is_value) in
+            [(1, true), (63, true), (64, true), (65, false), (126, false), (127, false), (200, false)]
+        {
+            let lists = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+            let inner = if levels == 1 { "1".to_owned() } else { lists[1..2 * levels - 1].to_owned() };
+            let object = format!("{{\"x\":{inner}}}");
+            for text in [lists, object, "[".repeat(levels)] {
+                let read = unwrapped(&Value::String(text.clone()));
+                assert_eq!(!read.is_string(), is_value, "{levels}: {text}");
+                assert_eq!(json(&text).is_some(), is_value, "{levels}: {text}");
+                // What was read is readable again once it is stored, within a row within a page.
+                let step = ToolCall { input: Some(read), ..ToolCall::default() };
+                let stored = serde_json::json!({ "rows": [{ "trace": { "runs": [{ "tool_calls": [step] }] } }] });
+                assert!(serde_json::from_str::<Value>(&stored.to_string()).is_ok(), "{levels}");
+            }
+        }
+    }
 }
