@@ -47,6 +47,20 @@ fn measured() -> Accuracy {
 }
 
 #[test]
+fn an_output_that_was_read_is_never_missing_because_there_are_too_many_steps() {
+    let step = crate::model::ToolCall { tool_name: "t".to_owned(), ..Default::default() };
+    let steps = vec![step; crate::rules::STEPS_MAX + 1];
+    let subject = Subject { output: Some("It is done."), tool_calls: Some(&steps), ..Subject::default() };
+    let evaluation = judge(&subject);
+    assert!(!result(&evaluation, "non_empty_output").skipped && !result(&evaluation, "no_pii").skipped);
+    let skipped = result(&evaluation, "no_silent_tool_failure");
+    assert_eq!(skipped.skip_class.as_deref(), Some("defeated"));
+    let verdict = compose(&evaluation);
+    let says_missing = |basis: Basis| basis == Basis::RequiredEvidenceMissing;
+    assert!(!says_missing(verdict.basis) && !verdict.also.iter().any(|layer| says_missing(layer.basis)), "{verdict:?}");
+}
+
+#[test]
 fn a_leak_vetoes_whatever_the_score_says() {
     let evaluation = judge(&Subject { output: Some("SSN 536-22-8716"), ..Subject::default() });
     let verdict = compose(&evaluation);

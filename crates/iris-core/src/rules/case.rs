@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::{STEPS_MAX, Subject};
+use super::{Need, RuleMeta, STEPS_MAX, Subject};
 use crate::model::ToolCall;
 use crate::text::{TEXT_BYTES_MAX, View};
 
@@ -41,14 +41,17 @@ impl<'a> Case<'a> {
         steps.get(..STEPS_MAX).unwrap_or(steps)
     }
 
-    /// What of this case lies beyond a limit and is not looked at, in words. A rule that found nothing does not pass
-    /// then: what it looks for may stand in the rest.
-    pub fn cut(&self) -> Option<String> {
+    /// What a rule reads of this case that lies beyond a limit and is not looked at, in words. A rule that found nothing
+    /// does not pass then: what it looks for may stand in the rest.
+    pub fn cut(&self, meta: &RuleMeta) -> Option<String> {
+        let reads = |need: Need| meta.needs.contains(&need) || meta.reads.contains(&need);
         let output = self.subject.output.map_or(0, str::len);
-        if output > TEXT_BYTES_MAX {
+        if reads(Need::Output) && output > TEXT_BYTES_MAX {
             return Some(format!("only the first {TEXT_BYTES_MAX} of {output} bytes of the output were read"));
         }
         let steps = self.subject.tool_calls.map_or(0, <[ToolCall]>::len);
-        (steps > STEPS_MAX).then(|| format!("only the first {STEPS_MAX} of {steps} tool calls were read"))
+        let reads_steps = reads(Need::ToolCalls) || reads(Need::ToolOutputs);
+        (reads_steps && steps > STEPS_MAX)
+            .then(|| format!("only the first {STEPS_MAX} of {steps} tool calls were read"))
     }
 }

@@ -21,7 +21,7 @@ pub fn run(rule: &dyn Rule, case: &Case<'_>, knobs: &Knobs) -> Outcome {
     let Ok(mut outcome) = judged else {
         return Outcome::Skip { class: SkipClass::Defeated, why: "the rule failed on this input".to_owned() };
     };
-    if let (Outcome::Pass(_), Some(why)) = (&outcome, case.cut()) {
+    if let (Outcome::Pass(_), Some(why)) = (&outcome, case.cut(meta)) {
         return Outcome::Skip { class: SkipClass::Defeated, why };
     }
     if let Outcome::Pass(finding) | Outcome::Fail(finding) = &mut outcome {
