@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{HITS_MAX, Hit, Standing, context, pattern, person, reserved};
+use super::{Hit, Standing, context, pattern, person, reserved};
 use crate::text::View;
 
 /// RFC 5321, 4.5.3.1.1.
@@ -25,13 +25,12 @@ static DOT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\s?(?:[(\[{]\s?dot\
 pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();
     let mut hits: Vec<Hit> = plain(text)
-        .take(HITS_MAX)
         .filter_map(|(bytes, local, domain)| {
             let standing = standing(local, domain, text, bytes.end)?;
             Some(person(bytes, "email", standing))
         })
         .collect();
-    for found in SPELLED.captures_iter(text).take(HITS_MAX) {
+    for found in SPELLED.captures_iter(text) {
         let (Some(whole), Some(local), Some(domain)) = (found.get(0), found.get(1), found.get(2)) else { continue };
         let domain = DOT.replace_all(domain.as_str(), ".");
         if let Some(standing) =
@@ -50,7 +49,7 @@ pub fn addresses(view: &View<'_>) -> BTreeSet<String> {
         Some(format!("{}@{}", found.get(1)?.as_str(), DOT.replace_all(found.get(2)?.as_str(), ".")))
     });
     let plain = plain(text).map(|(_, local, domain)| format!("{local}@{domain}"));
-    plain.chain(spelled).take(HITS_MAX).map(|address| address.to_ascii_lowercase()).collect()
+    plain.chain(spelled).map(|address| address.to_ascii_lowercase()).collect()
 }
 
 /// One found address in the spelling of [`addresses`].

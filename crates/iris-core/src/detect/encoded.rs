@@ -1,17 +1,22 @@
 //! What stands behind one layer of encoding: base64, hex, percent signs, character references and `\u` escapes.
 //!
-//! Work is bounded: a run longer than a few kilobytes is data, not a disguise, and only so many runs are opened.
+//! Work is bounded: a run longer than a few kilobytes is data, not a disguise, and only so many bytes of what may hold
+//! something are searched. What is left then is reported as unread, never as clean.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{HITS_MAX, Hit, Standing, card, context, email, iban, pattern, secret, ssn};
+use super::{Hit, Standing, card, context, email, iban, pattern, secret, ssn};
 use crate::text::View;
 
-/// How many runs are decoded.
-const RUNS_MAX: usize = 64;
+/// How many bytes of decoded runs are searched.
+const OPENED_BYTES_MAX: usize = 1 << 19;
+/// What the search of a run costs beside its length, in bytes: short runs are not free.
+const RUN_COST_BYTES: usize = 64;
+/// The fewest digits that a card, social security or account number has.
+const DIGITS_MIN: usize = 9;
 
 static BASE64: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9+/_-]{16,4096}={0,2}"));
 static ESCAPE: LazyLock<Regex> =
@@ -20,21 +25,45 @@ static ESCAPE: LazyLock<Regex> =
 /// How many bytes around an escape belong to its run.
 const AROUND_BYTES: usize = 120;
 
-/// Finds personal data and credentials in what is encoded; the hit covers the whole encoded run.
-pub fn find(view: &View<'_>) -> Vec<Hit> {
+/// What stands behind the runs of a text.
+#[derive(Debug, Default)]
+pub struct Behind {
+    /// Live ones only; each covers its whole encoded run.
+    pub hits: Vec<Hit>,
+    /// The budget ran out with runs left.
+    pub is_cut: bool,
+}
+
+/// Finds personal data and credentials in what is encoded.
+pub fn find(view: &View<'_>) -> Behind {
     let text = view.text();
-    let mut hits = Vec::new();
-    let runs = BASE64.find_iter(text).filter(|run| is_dense(run.as_str())).take(RUNS_MAX);
-    for run in runs {
-        let decoded = base64(run.as_str()).or_else(|| hex(run.as_str()));
-        hits.extend(decoded.as_deref().and_then(behind).map(|hit| Hit { bytes: run.range(), ..hit }));
+    let mut behind = Behind::default();
+    let mut left = OPENED_BYTES_MAX;
+    let dense = BASE64.find_iter(text).filter(|run| is_dense(run.as_str())).filter_map(|run| {
+        let decoded = base64(run.as_str()).or_else(|| hex(run.as_str()))?;
+        Some((run.range(), decoded))
+    });
+    let escaped = escaped(text).map(|run| (run.clone(), unescape(text.get(run).unwrap_or(""))));
+    for (run, decoded) in dense.chain(escaped).filter(|(_, decoded)| may_hold(decoded)) {
+        match left.checked_sub(decoded.len() + RUN_COST_BYTES) {
+            Some(rest) => left = rest,
+            None => {
+                behind.is_cut = true;
+                break;
+            }
+        }
+        behind.hits.extend(live(&decoded).map(|hit| Hit { bytes: run, ..hit }));
     }
-    for run in escaped(text).take(RUNS_MAX) {
-        let decoded = unescape(text.get(run.clone()).unwrap_or(""));
-        hits.extend(behind(&decoded).map(|hit| Hit { bytes: run, ..hit }));
-    }
-    hits.truncate(HITS_MAX);
-    hits
+    behind
+}
+
+/// Whether a search is worth its cost. Never false for a text in which something would be found.
+fn may_hold(decoded: &str) -> bool {
+    !decoded.is_ascii()
+        || decoded.contains('@')
+        || decoded.bytes().filter(u8::is_ascii_digit).count() >= DIGITS_MIN
+        || decoded.contains(['(', '[', '{']) && decoded.to_ascii_lowercase().contains("at")
+        || secret::has_keyword(decoded)
 }
 
 /// Runs of visible ASCII around escapes, none overlapping.
@@ -52,7 +81,7 @@ fn escaped(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-fn behind(decoded: &str) -> Option<Hit> {
+fn live(decoded: &str) -> Option<Hit> {
     let view = View::folded(decoded);
     [secret::find, card::find, ssn::find, iban::find, email::find]
         .iter()

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use iban::Iban;
 use regex::Regex;
 
-use super::{HITS_MAX, Hit, Standing, context, pattern, person};
+use super::{Apart, Hit, Standing, context, pattern, person};
 use crate::text::View;
 
 static CANDIDATE: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{1,4}){3,9}"));
@@ -14,11 +14,8 @@ static SOLID: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z]{2}[0-9]{2}[A
 /// Finds account numbers.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();
-    let mut hits: Vec<Hit> = Vec::new();
+    let mut hits = Apart::default();
     for found in SOLID.find_iter(text).chain(CANDIDATE.find_iter(text)) {
-        if hits.len() >= HITS_MAX {
-            break;
-        }
         if context::last(text, found.start()).is_some_and(|c| c.is_ascii_alphanumeric()) {
             continue;
         }
@@ -27,11 +24,9 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
         if context::next(text, bytes.end).is_some_and(|c| c.is_ascii_alphanumeric()) {
             continue;
         }
-        if !hits.iter().any(|hit| hit.bytes.start < bytes.end && bytes.start < hit.bytes.end) {
-            hits.push(person(bytes, "iban", Standing::Live));
-        }
+        hits.put(person(bytes, "iban", Standing::Live));
     }
-    hits
+    hits.into_hits()
 }
 
 /// The length in bytes of the longest head of `candidate` that is an account number; words may follow it.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{HITS_MAX, Hit, Standing, context, pattern, person, reserved};
+use super::{Hit, Standing, context, pattern, person, reserved};
 use crate::text::View;
 
 static V4: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"));
@@ -38,7 +38,6 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
             }
             is_public(address).then(|| person(found.range(), "ip_address", Standing::Live))
         })
-        .take(HITS_MAX)
         .collect()
 }
 

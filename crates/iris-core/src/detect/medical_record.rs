@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{HITS_MAX, Hit, Standing, pattern, person};
+use super::{Hit, Standing, pattern, person};
 use crate::text::View;
 
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
@@ -18,7 +18,6 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
     NAMED
         .captures_iter(view.text())
         .filter_map(|found| found.get(1))
-        .take(HITS_MAX)
         .map(|number| person(number.range(), "medical_record", Standing::Live))
         .collect()
 }

@@ -2,6 +2,9 @@
 //!
 //! A detector says what stands where and whether it is a published stand-in; it never decides what that means for a
 //! verdict, never keeps what it found, and is linear in the text. A [`View`] enters, [`Hit`]s leave.
+//!
+//! Hits are not counted off: a view is never longer than [`crate::text::TEXT_BYTES_MAX`], so neither is their list, and
+//! a limit on it would let many harmless values hide a live one behind them.
 
 mod birth_date;
 mod card;
@@ -24,6 +27,7 @@ pub(crate) mod sample;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use regex::Regex;
@@ -32,9 +36,6 @@ use crate::text::View;
 
 pub use email::{address, addresses};
 pub use phone::{key as number, numbers};
-
-/// How many hits one detector reports from one text; a text of nothing but addresses needs no longer a list.
-pub const HITS_MAX: usize = 200;
 
 /// What a hit exposes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,28 +86,57 @@ const DETECTORS: &[Find] = &[
     birth_date::find,
     national_id::find,
     phone::find,
-    encoded::find,
 ];
 
 /// Those of them that can find something in a text without a digit.
 const WITHOUT_DIGITS: &[Find] = &[secret::find, email::find];
 
-/// Everything the detectors find, in the order of the text, no two overlapping.
-pub fn find_all(view: &View<'_>) -> Vec<Hit> {
-    let mut kept: Vec<Hit> = Vec::new();
+/// What stands in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Findings {
+    /// In the order of the text, no two overlapping.
+    pub hits: Vec<Hit>,
+    /// More stands encoded in the text than was decoded: that there is no live hit says nothing then.
+    pub is_cut: bool,
+}
+
+/// Everything the detectors find.
+pub fn find_all(view: &View<'_>) -> Findings {
+    let mut kept = Apart::default();
     let has_digits = view.text().bytes().any(|byte| byte.is_ascii_digit());
     for find in if has_digits { DETECTORS } else { WITHOUT_DIGITS } {
         for hit in find(view) {
-            let at = kept.partition_point(|other| other.bytes.start < hit.bytes.start);
-            let clear_before =
-                at.checked_sub(1).and_then(|i| kept.get(i)).is_none_or(|o| o.bytes.end <= hit.bytes.start);
-            let clear_after = kept.get(at).is_none_or(|other| hit.bytes.end <= other.bytes.start);
-            if clear_before && clear_after {
-                kept.insert(at, hit);
-            }
+            kept.put(hit);
         }
     }
-    kept
+    // Every escape of a letter, and every run that is dense, has a digit.
+    let behind = if has_digits { encoded::find(view) } else { encoded::Behind::default() };
+    for hit in behind.hits {
+        kept.put(hit);
+    }
+    Findings { hits: kept.into_hits(), is_cut: behind.is_cut }
+}
+
+/// Hits of which no two overlap; of two that would, the one put first stays.
+#[derive(Default)]
+struct Apart(BTreeMap<usize, Hit>);
+
+impl Apart {
+    /// Whether no hit stands on these bytes. Of those that begin before their end the last one reaches furthest.
+    fn is_free(&self, bytes: &Range<usize>) -> bool {
+        self.0.range(..bytes.end).next_back().is_none_or(|(_, other)| other.bytes.end <= bytes.start)
+    }
+
+    fn put(&mut self, hit: Hit) {
+        if self.is_free(&hit.bytes) {
+            self.0.insert(hit.bytes.start, hit);
+        }
+    }
+
+    /// In the order of the text.
+    fn into_hits(self) -> Vec<Hit> {
+        self.0.into_values().collect()
+    }
 }
 
 fn person(bytes: Range<usize>, label: &'static str, standing: Standing) -> Hit {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{HITS_MAX, Hit, Standing, context, pattern, person};
+use super::{Hit, Standing, context, pattern, person};
 use crate::text::View;
 
 static LICENCE: LazyLock<Regex> = LazyLock::new(|| {
@@ -42,7 +42,6 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
         hits.extend(
             numbers
                 .filter(|number| context::is_number_alone(text, &number.range()))
-                .take(HITS_MAX)
                 .map(|number| person(number.range(), label, Standing::Live)),
         );
     }

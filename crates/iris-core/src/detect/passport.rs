@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{HITS_MAX, Hit, Standing, context, pattern, person};
+use super::{Hit, Standing, context, pattern, person};
 use crate::text::View;
 
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
@@ -21,7 +21,6 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
         .filter_map(|found| found.get(1))
         .filter(|number| number.as_str().bytes().filter(u8::is_ascii_digit).count() >= 4)
         .filter(|number| context::is_number_alone(text, &number.range()))
-        .take(HITS_MAX)
         .map(|number| person(number.range(), "passport", Standing::Live))
         .collect()
 }

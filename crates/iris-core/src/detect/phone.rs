@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{HITS_MAX, Hit, Standing, context, digits, pattern, person, reserved};
+use super::{Apart, Hit, Standing, context, digits, pattern, person, reserved};
 use crate::text::View;
 
 static INTERNATIONAL: LazyLock<Regex> = LazyLock::new(|| {
@@ -42,22 +42,20 @@ static OTHER_WORDS: LazyLock<Regex> = LazyLock::new(|| {
 /// Finds telephone numbers.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();
-    let mut hits: Vec<Hit> = Vec::new();
+    let mut hits = Apart::default();
     let shaped = INTERNATIONAL.find_iter(text).map(|found| (found.range(), Shape::International));
     let american = NORTH_AMERICAN.find_iter(text).map(|found| (found.range(), Shape::NorthAmerican));
     let national = NATIONAL.find_iter(text).map(|found| (found.range(), Shape::National));
     let called = CALLED.captures_iter(text).filter_map(|found| Some((found.get(1)?.range(), Shape::Called)));
     let named = NAMED.captures_iter(text).filter_map(|found| Some((found.get(1)?.range(), Shape::Named)));
     for (bytes, shape) in shaped.chain(american).chain(national).chain(called).chain(named) {
-        if hits.len() >= HITS_MAX {
-            break;
-        }
-        let taken = hits.iter().any(|hit| hit.bytes.start < bytes.end && bytes.start < hit.bytes.end);
-        if !taken && let Some(standing) = judge(text, &bytes, shape) {
-            hits.push(person(bytes, "phone", standing));
+        if hits.is_free(&bytes)
+            && let Some(standing) = judge(text, &bytes, shape)
+        {
+            hits.put(person(bytes, "phone", standing));
         }
     }
-    hits
+    hits.into_hits()
 }
 
 /// The numbers of a text as the last nine digits of each, to see what its author already knew.

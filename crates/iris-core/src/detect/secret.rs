@@ -10,7 +10,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickBuilder};
 use regex::Regex;
 use serde::Deserialize;
 
-use super::{Exposes, HITS_MAX, Hit, Standing, reserved};
+use super::{Apart, Exposes, Hit, Standing, reserved};
 use crate::text::View;
 
 /// One row of `secret.toml`.
@@ -90,16 +90,18 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
             }
         }
     }
-    let mut hits: Vec<Hit> = Vec::new();
+    let mut hits = Apart::default();
     for (entry, _) in table.entries.iter().zip(&wanted).filter(|(_, wanted)| **wanted) {
-        for hit in find_one(entry, text).into_iter().take(HITS_MAX) {
-            let taken = hits.iter().any(|other| other.bytes.start < hit.bytes.end && hit.bytes.start < other.bytes.end);
-            if !taken && hits.len() < HITS_MAX {
-                hits.push(hit);
-            }
+        for hit in find_one(entry, text) {
+            hits.put(hit);
         }
     }
-    hits
+    hits.into_hits()
+}
+
+/// Whether a word stands in the text without which no row finds anything.
+pub(super) fn has_keyword(text: &str) -> bool {
+    TABLE.keywords.as_ref().is_none_or(|keywords| keywords.is_match(text))
 }
 
 /// What one row of the table finds, whether or not its keywords occur.
@@ -112,7 +114,7 @@ pub(super) fn find_one(entry: &'static Entry, text: &str) -> Vec<Hit> {
         let other = entry.unless.iter().any(|word| said.contains(word.as_str()));
         (!other && counts(entry, secret.as_str())).then(|| (secret.range(), secret.as_str()))
     });
-    secrets.take(HITS_MAX).map(|(bytes, secret)| hit(entry, bytes, secret)).collect()
+    secrets.map(|(bytes, secret)| hit(entry, bytes, secret)).collect()
 }
 
 fn hit(entry: &'static Entry, bytes: Range<usize>, secret: &str) -> Hit {

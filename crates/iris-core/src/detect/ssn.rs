@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{HITS_MAX, Hit, Standing, context, digits, pattern, person, reserved};
+use super::{Apart, Hit, Standing, context, digits, pattern, person, reserved};
 use crate::text::View;
 
 static DASHED: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9]{3}-[ \n]?[0-9]{2}-[ \n]?[0-9]{4}"));
@@ -22,20 +22,19 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();
     let dashed = DASHED.find_iter(text).map(|found| found.range());
     let named = NAMED.captures_iter(text).filter_map(|found| found.get(1).map(|number| number.range()));
-    let mut hits: Vec<Hit> = Vec::new();
+    let mut hits = Apart::default();
     for bytes in dashed.chain(named) {
         let number = digits::of(text.get(bytes.clone()).unwrap_or(""));
-        let seen = hits.iter().any(|hit| hit.bytes == bytes);
-        if seen || hits.len() >= HITS_MAX || !context::is_number_alone(text, &bytes) {
+        if !hits.is_free(&bytes) || !context::is_number_alone(text, &bytes) {
             continue;
         }
         if reserved::is_test_ssn(&number) {
-            hits.push(person(bytes, "ssn", Standing::TestValue));
+            hits.put(person(bytes, "ssn", Standing::TestValue));
         } else if is_issued(&number) {
-            hits.push(person(bytes, "ssn", Standing::Live));
+            hits.put(person(bytes, "ssn", Standing::Live));
         }
     }
-    hits
+    hits.into_hits()
 }
 
 fn is_issued(number: &str) -> bool {

@@ -6,6 +6,7 @@ use crate::text::View;
 fn labels(text: &str) -> Vec<String> {
     let view = View::folded(text);
     find_all(&view)
+        .hits
         .into_iter()
         .map(|hit| match hit.standing {
             Standing::Live => hit.label.to_owned(),
@@ -170,7 +171,7 @@ fn names_what_is_reserved() {
 #[test]
 fn one_stretch_has_one_name() {
     let view = View::folded("email x@quayhaven.io, phone 555-010-4477, SSN 536-22-8716, card 4142 8985 9846 7999");
-    let hits = find_all(&view);
+    let hits = find_all(&view).hits;
     let found: Vec<_> = hits.iter().map(|hit| (hit.label, hit.standing)).collect();
     assert_eq!(
         found,
@@ -182,4 +183,39 @@ fn one_stretch_has_one_name() {
         ]
     );
     assert!(hits.windows(2).all(|pair| pair[0].bytes.end <= pair[1].bytes.start));
+}
+
+/// Harmless values of one kind and a live one behind them, by the label of the live one.
+#[test]
+fn no_number_of_harmless_values_hides_a_live_one() {
+    for (harmless, live, label) in [
+        ("a@example.com ", "mara.lind@quayhaven.io", "email"),
+        ("support@quayhaven.io ", "mara.lind@quayhaven.io", "email"),
+        ("a (at) example (dot) com ", "mara (at) quayhaven (dot) io", "email"),
+        ("4242 4242 4242 4242, ", "card 4142 8985 9846 7999", "credit_card"),
+        ("078-05-1120 ", "536-22-8716", "ssn"),
+        ("(555) 010-0199, ", "(212) 736-5000", "phone"),
+        ("192.0.2.10 ", "81.2.69.142", "ip_address"),
+        ("AKIAIOSFODNN7EXAMPLE ", &expand("AKIA{upper:16}"), "aws_access_key_id"),
+        ("postgres://user:password@localhost/db ", "postgres://svc:Zq9tR4mVx2Lk@db.int:5432/app", "connection_string"),
+        ("MDEyMzQ1Njc4OTAxMjM0NQ== ", "U1NOIDUzNi0yMi0xODQz", "ssn"),
+        ("jo%40example%2Ecom ", "mara%2Elind%40quayhaven%2Eio", "email"),
+    ] {
+        let text = format!("{}{live}", harmless.repeat(500));
+        let view = View::folded(&text);
+        let found = find_all(&view);
+        let live: Vec<_> = found.hits.iter().filter(|hit| hit.standing == Standing::Live).collect();
+        assert!(!found.is_cut && live.len() == 1 && live[0].label == label, "{label}: {live:?}");
+    }
+}
+
+#[test]
+fn says_so_when_more_is_encoded_than_is_searched() {
+    let run = "MDEyMzQ1Njc4OTAxMjM0NQ== ";
+    let many = run.repeat(20_000);
+    let found = find_all(&View::folded(&many));
+    assert!(found.is_cut && found.hits.iter().all(|hit| hit.standing != Standing::Live));
+    // Runs that hold nothing cost nothing.
+    let plain = "SGVsbG8gdGhlcmUgNDIgdGltZXM= ".repeat(20_000);
+    assert!(!find_all(&View::folded(&plain)).is_cut);
 }

@@ -257,6 +257,36 @@ fn a_text_too_long_to_read_does_not_pass_but_may_fail() {
 }
 
 #[test]
+fn more_steps_than_are_read_concern_only_the_rules_that_read_steps() {
+    let calls = vec![ToolCall { tool_name: "t".to_owned(), output: Some("fine".into()), ..ToolCall::default() }; 501];
+    let judge = |rule: &dyn Rule, output: &str| {
+        let subject = Subject { output: Some(output), tool_calls: Some(&calls), ..Subject::default() };
+        run(rule, &Case::new(&subject), &Knobs::default())
+    };
+    for rule in RULES {
+        let reads = |need: Need| rule.meta().needs.contains(&need) || rule.meta().reads.contains(&need);
+        let outcome = judge(*rule, "It is done.");
+        let defeated = matches!(outcome, Outcome::Skip { class: SkipClass::Defeated, .. });
+        assert_eq!(defeated, reads(Need::ToolCalls) || reads(Need::ToolOutputs), "{}: {outcome:?}", rule.meta().name);
+    }
+    assert!(matches!(judge(&safety::no_pii::NoPii, "mara.lind@quayhaven.io"), Outcome::Fail(_)));
+}
+
+#[test]
+fn harmless_values_neither_hide_a_live_one_nor_pass_unread() {
+    let judge = |output: &str| {
+        let subject = Subject { output: Some(output), ..Subject::default() };
+        run(&safety::no_pii::NoPii, &Case::new(&subject), &Knobs::default())
+    };
+    let many = "a@example.com ".repeat(200);
+    assert!(matches!(judge(&many), Outcome::Pass(_)));
+    assert!(matches!(judge(&format!("{many}mara.lind@quayhaven.io")), Outcome::Fail(_)));
+    let encoded = "MDEyMzQ1Njc4OTAxMjM0NQ== ".repeat(20_000);
+    assert!(matches!(judge(&encoded), Outcome::Skip { class: SkipClass::Defeated, .. }));
+    assert!(matches!(judge(&format!("mara.lind@quayhaven.io {encoded}")), Outcome::Fail(_)));
+}
+
+#[test]
 fn names_are_unique_and_metadata_is_whole() {
     let names: BTreeSet<_> = RULES.iter().map(|rule| rule.meta().name.clone()).collect();
     assert_eq!(names.len(), RULES.len());
