@@ -51,12 +51,18 @@ impl Admission {
         Self(Arc::new(Shared { units, units_max, guard: Guard::new(memory_limit_bytes) }))
     }
 
-    /// Lets a request in that holds nothing yet.
+    /// Lets a request in that holds nothing yet. Near the memory limit requests come in one after the other: an
+    /// allocator may keep what was freed, and a door that waits for it to shrink could stay shut for ever.
     ///
     /// # Errors
-    /// [`Denied::Busy`] when the process is near its memory limit.
+    /// [`Denied::Busy`] when the process is near its memory limit and another request is under way.
     pub fn enter(&self) -> Result<Permit, Denied> {
-        if self.0.guard.is_over() { Err(Denied::Busy) } else { Ok(Permit { admission: self.clone(), held: None }) }
+        let alone = self.0.units.available_permits() == self.0.units_max as usize;
+        if !alone && self.0.guard.is_over() {
+            Err(Denied::Busy)
+        } else {
+            Ok(Permit { admission: self.clone(), held: None })
+        }
     }
 
     /// All bytes that requests together may hold.

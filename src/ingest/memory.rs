@@ -87,11 +87,14 @@ impl Guard {
     }
 }
 
-/// The second number of `/proc/self/statm` in bytes.
+/// Resident memory that is not a mapped file, in bytes: the second number of `/proc/self/statm` less the third. Pages
+/// of the binary and of the database library can be dropped by the kernel at any time and are not what fills a limit.
 /// Source: <https://man7.org/linux/man-pages/man5/proc_pid_statm.5.html>.
 fn resident_bytes(statm: &str, page_bytes: u64) -> Option<u64> {
-    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    pages.checked_mul(page_bytes)
+    let mut numbers = statm.split_ascii_whitespace().skip(1);
+    let resident: u64 = numbers.next()?.parse().ok()?;
+    let mapped: u64 = numbers.next()?.parse().ok()?;
+    resident.saturating_sub(mapped).checked_mul(page_bytes)
 }
 
 #[cfg(test)]
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn refuses_near_the_limit_only() {
-        assert_eq!(resident_bytes("1000 20 3 4 0 6 0\n", 4096), Some(81_920));
+        assert_eq!(resident_bytes("1000 20 3 4 0 6 0\n", 4096), Some(69_632));
         assert_eq!(resident_bytes("", 4096), None);
         assert!(Guard::new(1024 * 1024).is_over(), "no process fits into 0.85 MiB");
         assert!(!Guard::new(1 << 50).is_over());

@@ -110,7 +110,50 @@ const fn entry<T: Tool>() -> Entry {
 
 /// JSON Schema of what a tool takes.
 pub(crate) fn schema<T: schemars::JsonSchema>() -> Value {
-    bare::<T>(SchemaSettings::draft2020_12())
+    let mut schema = bare::<T>(SchemaSettings::draft2020_12());
+    plain(&mut schema);
+    schema
+}
+
+/// The same schema without `null` beside a type, without lists of types and without choices of one kind of constant:
+/// clients are known to refuse or drop tools that have them. An argument that is null is still taken as left out.
+fn plain(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Object(fields) => {
+            if let Some(Value::Array(types)) = fields.get_mut("type") {
+                types.retain(|one| one != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    fields.insert("type".to_owned(), only);
+                }
+            }
+            if let Some(Value::Array(choices)) = fields.get_mut("anyOf") {
+                choices.retain(|one| one.get("type").is_none_or(|kind| kind != "null"));
+                if let [Value::Object(only)] = choices.as_slice() {
+                    let only = only.clone();
+                    fields.remove("anyOf");
+                    for (name, value) in only {
+                        fields.entry(name).or_insert(value);
+                    }
+                }
+            }
+            let constants: Option<Vec<Value>> = fields
+                .get("oneOf")
+                .and_then(Value::as_array)
+                .and_then(|choices| choices.iter().map(|one| one.get("const").cloned()).collect());
+            if let Some(constants) = constants {
+                fields.remove("oneOf");
+                fields.insert("type".to_owned(), Value::String("string".to_owned()));
+                fields.insert("enum".to_owned(), Value::Array(constants));
+            }
+            if fields.get("default") == Some(&Value::Null) {
+                fields.remove("default");
+            }
+            fields.values_mut().for_each(plain);
+        }
+        _ => {}
+    }
 }
 
 /// JSON Schema of what a tool answers: a field that may be left out is not required.

@@ -4,6 +4,10 @@ use serde_json::Value;
 
 use super::{Error, schema};
 
+/// How deep arguments may be nested. What is stored is read back by a parser that stops at 128, inside a record of
+/// its own levels.
+const DEPTH_MAX: usize = 64;
+
 /// Reads a tool's arguments.
 ///
 /// # Errors
@@ -13,6 +17,9 @@ pub fn parse<A: serde::de::DeserializeOwned + schemars::JsonSchema>(arguments: V
     let arguments = if arguments.is_null() { Value::Object(serde_json::Map::new()) } else { arguments };
     if !arguments.is_object() {
         return Err(Error::invalid_argument("", "arguments must be a JSON object"));
+    }
+    if depth(&arguments) > DEPTH_MAX {
+        return Err(Error::invalid_argument("", format!("arguments are nested deeper than {DEPTH_MAX} levels")));
     }
     check_names(&schema::<A>(), &arguments, "")?;
     serde_path_to_error::deserialize(arguments).map_err(|error| {
@@ -55,6 +62,15 @@ fn check_names(schema: &Value, value: &Value, place: &str) -> Result<(), Error> 
 /// The schema itself and the alternatives of an optional one.
 fn variants(schema: &Value) -> impl Iterator<Item = &Value> {
     std::iter::once(schema).chain(schema.get("anyOf").and_then(Value::as_array).into_iter().flatten())
+}
+
+/// Levels of objects and arrays; the parser that made the value has bounded them.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 fn join(place: &str, name: &str) -> String {

@@ -19,6 +19,14 @@ fn an_unknown_key_one_level_down_is_refused_with_its_place() {
 }
 
 #[test]
+fn nesting_is_bounded() {
+    let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    parse::<LogTraceArgs>(json!({"agent_name": "a", "metadata": {"x": nested(62)}})).unwrap();
+    let error = parse::<LogTraceArgs>(json!({"agent_name": "a", "metadata": {"x": nested(63)}})).unwrap_err();
+    assert!(error.message.contains("64 levels"), "{error}");
+}
+
+#[test]
 fn metadata_is_free() {
     parse::<LogTraceArgs>(json!({"agent_name": "a", "metadata": {"anything": {"goes": 1}}})).unwrap();
 }
@@ -58,7 +66,12 @@ fn every_description_has_the_five_parts_within_450_words_and_names_every_reply_f
 fn a_reply_field_that_may_be_left_out_is_not_required() {
     let required = |name: &str| {
         let schema = (tool(name).unwrap().reply)();
-        schema["required"].as_array().unwrap().iter().map(|field| field.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        schema["required"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|field| field.as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert!(required("get_traces").contains(&"traces".to_owned()));
     assert!(!required("get_traces").contains(&"truncated".to_owned()));
@@ -70,7 +83,12 @@ fn argument_schemas_are_closed_and_self_contained() {
     for entry in TOOLS {
         let schema = (entry.arguments)();
         assert_eq!(schema["additionalProperties"], json!(false), "{}", entry.name);
-        assert!(!schema.to_string().contains("$ref"), "{}", entry.name);
+        let text = schema.to_string();
+        assert!(
+            !text.contains("$ref") && !text.contains("\"null\"") && !text.contains("oneOf"),
+            "{}: {text}",
+            entry.name
+        );
     }
 }
 
