@@ -5,6 +5,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use rmcp::ServiceExt;
@@ -14,7 +15,16 @@ use crate::config::Config;
 use crate::door::Listen;
 use crate::forward::{self, Origin};
 use crate::tools::Caller;
-use crate::{run, serve};
+use crate::{home, run, serve};
+
+/// How long to look for the socket of a process that holds the home but does not serve it yet.
+const HELD_MAX: Duration = Duration::from_secs(10);
+
+/// How often to look.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long the first call is held back for the store to open; later ones say that it does.
+const OPEN_MAX: Duration = Duration::from_secs(10);
 
 /// Serve the tools over MCP on standard input and output.
 #[derive(Debug, Args)]
@@ -30,16 +40,29 @@ impl Mcp {
         let runtime = super::runtime()?;
         let home = config.home(std::env::var_os("HOME").as_deref());
         let done = runtime.block_on(async {
-            if serve::bridge(&home).await? {
-                return anyhow::Ok(());
+            // Several clients may start at once: one takes the home, the others find its socket a moment later.
+            let deadline = tokio::time::Instant::now() + HELD_MAX;
+            loop {
+                if serve::bridge(&home).await? {
+                    return anyhow::Ok(());
+                }
+                match alone(config.clone(), &home).await {
+                    Err(error) if is_held(&error) && tokio::time::Instant::now() < deadline => {
+                        tokio::time::sleep(LOOK_EVERY).await;
+                    }
+                    done => return done,
+                }
             }
-            alone(config, &home).await
         });
         // A read of standard input cannot be cancelled: do not wait for it.
         runtime.shutdown_background();
         done.map_err(Stop::failed)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn is_held(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(home::Error::Held { .. }))
 }
 
 async fn alone(mut config: Config, home: &std::path::Path) -> anyhow::Result<()> {
@@ -52,6 +75,7 @@ async fn alone(mut config: Config, home: &std::path::Path) -> anyhow::Result<()>
         config.forward = forward::Config::default();
     }
     let sidecar = run::Sidecar::start(config, home).await?;
+    sidecar.opened(OPEN_MAX).await;
     let mcp = serve::Mcp::new(Arc::clone(sidecar.app()), Caller::local());
     match mcp.serve(rmcp::transport::io::stdio_pipes()).await {
         Ok(running) => {

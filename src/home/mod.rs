@@ -34,12 +34,12 @@ pub enum Error {
         why: &'static str,
     },
     /// The system refused.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
@@ -69,7 +69,13 @@ impl Home {
     /// # Errors
     /// [`Error::Held`] with the holder's pid when another process has it.
     pub fn take(path: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::Io { path: path.to_owned(), source };
+        let failed = |error| Error::Io { path: path.to_owned(), error };
+        if path.as_os_str().is_empty() || path.starts_with("~") {
+            return Err(Error::Unsafe {
+                path: path.to_owned(),
+                why: "is no folder: set HOME, or IRIS_HOME to a folder",
+            });
+        }
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
         let found = fs::symlink_metadata(path).map_err(failed)?;
         if found.file_type().is_symlink() {
@@ -96,7 +102,7 @@ impl Home {
     /// When it cannot be written.
     pub fn announce(&self, runtime: &Runtime) -> Result<(), Error> {
         let path = self.path.join("runtime.json");
-        let failed = |source| Error::Io { path: path.clone(), source };
+        let failed = |error| Error::Io { path: path.clone(), error };
         let draft = self.path.join("runtime.json.new");
         let text = serde_json::to_vec_pretty(runtime).map_err(|error| failed(error.into()))?;
         let mut file =
@@ -119,7 +125,7 @@ pub fn runtime(home: &Path) -> Option<Runtime> {
 
 fn lock(home: &Path) -> Result<File, Error> {
     let path = home.join("lock");
-    let failed = |source| Error::Io { path: path.clone(), source };
+    let failed = |error| Error::Io { path: path.clone(), error };
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)

@@ -35,6 +35,9 @@ const STORE_RETRY: Duration = Duration::from_secs(2);
 /// How often an error that stays the same is logged.
 const STORE_ERROR_AGAIN: Duration = Duration::from_secs(60);
 
+/// How often to look whether the store is open.
+const OPEN_LOOK_EVERY: Duration = Duration::from_millis(10);
+
 /// A running sidecar.
 pub struct Sidecar {
     app: Arc<App>,
@@ -104,6 +107,16 @@ impl Sidecar {
     /// The tools.
     pub fn app(&self) -> &Arc<App> {
         &self.app
+    }
+
+    /// Waits until the store is open, at most `within`. Returns whether it is.
+    pub async fn opened(&self, within: Duration) -> bool {
+        let open = async {
+            while self.app.backend.get().is_none() {
+                tokio::time::sleep(OPEN_LOOK_EVERY).await;
+            }
+        };
+        tokio::time::timeout(within, open).await.is_ok()
     }
 
     /// Where it listens.
