@@ -16,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
 
 /// How long an HTTP/1.1 connection may stay between requests, or take over the head of one. Longer than the
 /// minute between two exports of metrics; when room is short, whoever is idle goes at once.
@@ -89,8 +90,31 @@ pub async fn accept<A, F, B>(
         tell(Event::Taken);
         // Answers are small and must not wait for more to send. Failing only costs latency.
         let _ = stream.set_nodelay(true);
-        tasks.spawn(serve(Arc::clone(&builder), stream, answer.clone(), guest));
+        tasks.spawn(converse(Arc::clone(&builder), stream, answer.clone(), guest));
     }
+}
+
+/// Answers with `router` until `stop`, and lets what is running then end within `drain_max`.
+pub async fn serve(
+    listener: TcpListener,
+    connections_max: u32,
+    router: axum::Router,
+    stop: CancellationToken,
+    drain_max: Duration,
+) {
+    let tasks = TaskTracker::new();
+    let answer = move |request: Request<Incoming>| {
+        let router = router.clone();
+        async move {
+            match router.oneshot(request.map(axum::body::Body::new)).await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        }
+    };
+    accept(listener, connections_max, stop, tasks.clone(), |_| {}, answer).await;
+    tasks.close();
+    let _ = tokio::time::timeout(drain_max, tasks.wait()).await;
 }
 
 fn builder() -> Builder<TokioExecutor> {
@@ -111,7 +135,7 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-async fn serve<A, F, B>(builder: Arc<Builder<TokioExecutor>>, stream: TcpStream, answer: A, guest: Guest)
+async fn converse<A, F, B>(builder: Arc<Builder<TokioExecutor>>, stream: TcpStream, answer: A, guest: Guest)
 where
     A: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,

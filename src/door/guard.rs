@@ -45,6 +45,14 @@ impl Guard {
         if !host.is_some_and(|host| self.knows_host(host)) {
             return Err(Refused::Host);
         }
+        self.check_origin(headers)
+    }
+
+    /// Checks a request's origin alone, where a name that points here gives a page in a browser nothing.
+    ///
+    /// # Errors
+    /// [`Refused::Origin`].
+    pub fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refused> {
         match headers.get(ORIGIN).map(|origin| origin.to_str()) {
             None => Ok(()),
             Some(Ok(origin)) if self.knows_origin(origin) => Ok(()),

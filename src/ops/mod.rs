@@ -4,10 +4,12 @@ mod metrics;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{RawQuery, State};
+use axum::extract::{RawQuery, Request, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use serde::{Deserialize, Serialize};
@@ -15,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::Listen;
+use crate::door::{self, Guard, Listen, Refused};
 
 pub use metrics::{Family, Kind, Sample};
 
@@ -36,49 +38,92 @@ impl Default for Config {
 /// What the door answers from.
 pub struct Ops {
     ready: AtomicBool,
+    obstacle: Box<dyn Fn() -> Option<&'static str> + Send + Sync>,
     state: Box<dyn Fn() -> Value + Send + Sync>,
     families: Box<dyn Fn() -> Vec<Family> + Send + Sync>,
 }
 
 impl Ops {
-    /// Answers from the state of the rooms and from their counters.
+    /// Answers from what keeps the rooms from acknowledging, from their state and from their counters. The first is
+    /// asked at every probe and must be cheap.
     pub fn new(
+        obstacle: impl Fn() -> Option<&'static str> + Send + Sync + 'static,
         state: impl Fn() -> Value + Send + Sync + 'static,
         families: impl Fn() -> Vec<Family> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { ready: AtomicBool::new(false), state: Box::new(state), families: Box::new(families) })
+        Arc::new(Self {
+            ready: AtomicBool::new(false),
+            obstacle: Box::new(obstacle),
+            state: Box::new(state),
+            families: Box::new(families),
+        })
     }
 
-    /// Says whether requests can be acknowledged.
+    /// Says whether the doors are open.
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Release);
     }
+
+    /// Why requests cannot be acknowledged.
+    fn not_ready(&self) -> Option<&'static str> {
+        if self.ready.load(Ordering::Acquire) { (self.obstacle)() } else { Some("starting or draining") }
+    }
 }
+
+/// Connections at a time; the longest idle one makes room for the next.
+const CONNECTIONS_MAX: u32 = 64;
+
+/// How long a drain waits for requests in flight.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Serves the ops door until `cancel`.
 ///
 /// # Errors
-/// When the listener fails.
+/// When the listener has no address.
 pub async fn serve(listener: TcpListener, ops: Arc<Ops>, cancel: CancellationToken) -> std::io::Result<()> {
+    let address = listener.local_addr()?;
+    let gate = Gate { guard: Guard::new(address, &[], &[]), on_loopback: address.ip().is_loopback() };
     let router = Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics_text))
-        .with_state(ops);
-    axum::serve(listener, router).with_graceful_shutdown(cancel.cancelled_owned()).await
+        .with_state(ops)
+        .layer(from_fn_with_state(Arc::new(gate), enter));
+    door::serve(listener, CONNECTIONS_MAX, router, cancel, DRAIN_MAX).await;
+    Ok(())
+}
+
+/// Who may ask.
+struct Gate {
+    guard: Guard,
+    on_loopback: bool,
+}
+
+/// On loopback only by its own names: a page in a browser must not read this through a name that points here. Beyond
+/// it, probes and scrapers come by names nobody lists, and a page still says where it is from.
+async fn enter(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let checked = match gate.on_loopback {
+        true => gate.guard.check(request.uri(), request.headers()),
+        false => gate.guard.check_origin(request.headers()),
+    };
+    match checked {
+        Ok(()) => next.run(request).await,
+        Err(Refused::Host) => (StatusCode::FORBIDDEN, "the Host header is not this door's\n").into_response(),
+        Err(Refused::Origin) => (StatusCode::FORBIDDEN, "the Origin header is not this door's\n").into_response(),
+    }
 }
 
 async fn readyz(State(ops): State<Arc<Ops>>, RawQuery(query): RawQuery) -> Response {
-    let ready = ops.ready.load(Ordering::Acquire);
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let obstacle = ops.not_ready();
+    let status = if obstacle.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     if query.as_deref() == Some("full") {
-        let mut state = json!({ "ready": ready });
+        let mut state = json!({ "ready": obstacle.is_none(), "not_ready": obstacle });
         if let (Some(fields), Value::Object(rooms)) = (state.as_object_mut(), (ops.state)()) {
             fields.extend(rooms);
         }
         return (status, Json(state)).into_response();
     }
-    (status, if ready { "ok\n" } else { "not ready: starting or draining\n" }).into_response()
+    (status, obstacle.map_or_else(|| "ok\n".to_owned(), |why| format!("not ready: {why}\n"))).into_response()
 }
 
 async fn metrics_text(State(ops): State<Arc<Ops>>) -> Response {
@@ -87,3 +132,6 @@ async fn metrics_text(State(ops): State<Arc<Ops>>) -> Response {
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use http::uri::Authority;
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::door::Listen;
 
@@ -29,7 +29,7 @@ pub struct Config {
     /// sixteenth of the memory limit.
     pub body_bytes_max: Option<u64>,
     /// The bearer token that every OTLP request must carry. Unset: none is asked for.
-    #[serde(serialize_with = "hidden")]
+    #[serde(serialize_with = "crate::door::hidden")]
     pub token: Option<SecretString>,
     /// A file that holds the token, instead of `token`.
     pub token_file: Option<PathBuf>,
@@ -147,10 +147,6 @@ fn is_host(text: &str) -> bool {
 /// A scheme and a host with or without a port, as browsers send it.
 fn is_origin(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, host)| !scheme.is_empty() && is_host(host))
-}
-
-fn hidden<S: Serializer>(token: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
-    token.as_ref().map(|_| "[set]").serialize(serializer)
 }
 
 #[cfg(test)]

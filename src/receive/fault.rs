@@ -87,12 +87,6 @@ impl Fault {
         Self::new(Reason::Aborted, Code::Cancelled, StatusCode::BAD_REQUEST, message)
     }
 
-    /// No bearer token, or a wrong one.
-    pub(super) fn unauthenticated() -> Self {
-        let message = "a bearer token is needed: authorization: Bearer <token>";
-        Self::new(Reason::Unauthenticated, Code::Unauthenticated, StatusCode::UNAUTHORIZED, message)
-    }
-
     /// Not served here; the message says what is.
     pub(super) fn misdirected(http: StatusCode, message: impl Into<String>) -> Self {
         Self::new(Reason::Misdirected, Code::Unimplemented, http, message)
@@ -163,6 +157,16 @@ impl Fault {
 impl From<door::Refused> for Fault {
     fn from(refused: door::Refused) -> Self {
         Self::new(Reason::Foreign, Code::PermissionDenied, StatusCode::FORBIDDEN, refused.to_string())
+    }
+}
+
+impl From<door::Unwelcome> for Fault {
+    fn from(unwelcome: door::Unwelcome) -> Self {
+        let (code, http) = match unwelcome {
+            door::Unwelcome::Missing => (Code::Unauthenticated, StatusCode::UNAUTHORIZED),
+            door::Unwelcome::Wrong => (Code::PermissionDenied, StatusCode::FORBIDDEN),
+        };
+        Self::new(Reason::Unauthenticated, code, http, unwelcome.to_string())
     }
 }
 

@@ -64,6 +64,9 @@ async fn export(door: &Door, request: Request<Incoming>) -> Result<(Lane, Accept
     if parts.method != Method::POST {
         return Err(Fault::misdirected(StatusCode::OK, "a call is a POST"));
     }
+    // A browser cannot speak this protocol to a name that points here, so the name does not matter; a page that gets
+    // this far through something else says where it comes from.
+    door.guard.check_origin(&parts.headers)?;
     door.authenticate(&parts.headers)?;
     let compression = compression(&parts.headers)?;
     let mut permit = door.shared.admission.enter()?;

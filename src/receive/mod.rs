@@ -12,7 +12,6 @@ mod fault;
 mod grpc;
 mod http;
 mod intake;
-mod listen;
 mod reply;
 mod shared;
 
@@ -31,7 +30,7 @@ use tokio_util::task::TaskTracker;
 pub use config::{Config, GrpcConfig, HttpConfig};
 
 use crate::door::{self, Guard, Listen};
-use crate::ingest::{Admission, Inlet};
+use crate::ingest::{Admission, Inlet, add};
 use crate::journal;
 use shared::{Door, Shared};
 
@@ -105,7 +104,7 @@ impl Doors {
             if let Some((listener, address)) = bound {
                 let guard = Guard::new(address, &config.http.allowed_hosts, &config.http.allowed_origins);
                 let door = Arc::new(Door { kind, guard, other, shared: Arc::clone(&shared) });
-                tasks.spawn(listen::accept(listener, door, connections_max, stop.clone(), tasks.clone()));
+                tasks.spawn(accept(listener, door, connections_max, stop.clone(), tasks.clone()));
             }
         }
         Ok(Self { grpc: addresses.0, http: addresses.1, shared, stop, tasks })
@@ -143,8 +142,38 @@ impl Doors {
     pub async fn close(&self, deadline: Duration) -> bool {
         self.stop.cancel();
         self.tasks.close();
-        timeout_at(Instant::now() + deadline, self.tasks.wait()).await.is_ok()
+        let ended = async {
+            self.tasks.wait().await;
+            // A write outlives the request whose sender gave up.
+            self.shared.inlet.close().await;
+        };
+        timeout_at(Instant::now() + deadline, ended).await.is_ok()
     }
+}
+
+async fn accept(
+    listener: TcpListener,
+    door: Arc<Door>,
+    connections_max: u32,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+) {
+    let counted = Arc::clone(&door);
+    let tell = move |event| {
+        let counters = counted.counters();
+        add(if event == door::Event::Taken { &counters.connections } else { &counters.evicted }, 1);
+    };
+    let answer = move |request| {
+        let door = Arc::clone(&door);
+        async move {
+            let _running = door.shared.activity().begin();
+            match door.kind {
+                journal::Door::Grpc => grpc::answer(&door, request).await,
+                _ => http::answer(&door, request).await,
+            }
+        }
+    };
+    door::accept(listener, connections_max, stop, tasks, tell, answer).await;
 }
 
 async fn bind(door: &str, setting: &str, listen: Listen) -> Result<Option<(TcpListener, SocketAddr)>, Error> {

@@ -12,6 +12,59 @@ use crate::journal::{Journal, LaneStatus};
 use crate::ops::{Family, Kind, Ops, Sample};
 use crate::tools::App;
 
+/// Reads one counter of a signal at a door.
+type Read = fn(&LaneCounters) -> &AtomicU64;
+
+/// What is counted of each signal at each door: the collector's names where it has one.
+const RECEIVED: [(Lane, &str, &str, Read); 17] = [
+    (Lane::Traces, "otelcol_receiver_accepted_spans", "Spans acknowledged", |lane| &lane.accepted),
+    (Lane::Traces, "otelcol_receiver_refused_spans", "Spans refused because the journal is full", |lane| &lane.refused),
+    (Lane::Traces, "otelcol_receiver_failed_spans", "Spans refused because the disk failed", |lane| &lane.failed),
+    (Lane::Traces, "iris_receiver_rejected_spans", "Spans cut out and named in partial_success", |lane| &lane.rejected),
+    (Lane::Traces, "iris_receiver_resent_spans", "Spans acknowledged again without another record", |lane| {
+        &lane.resent
+    }),
+    (Lane::Logs, "otelcol_receiver_accepted_log_records", "Log records acknowledged", |lane| &lane.accepted),
+    (Lane::Logs, "otelcol_receiver_refused_log_records", "Log records refused because the journal is full", |lane| {
+        &lane.refused
+    }),
+    (Lane::Logs, "otelcol_receiver_failed_log_records", "Log records refused because the disk failed", |lane| {
+        &lane.failed
+    }),
+    (Lane::Logs, "iris_receiver_rejected_log_records", "Log records cut out and named in partial_success", |lane| {
+        &lane.rejected
+    }),
+    (Lane::Logs, "iris_receiver_resent_log_records", "Log records acknowledged again without another record", |lane| {
+        &lane.resent
+    }),
+    (Lane::Logs, "iris_receiver_unkept_log_records", "Log records acknowledged and not kept", |lane| &lane.unkept),
+    (Lane::Metrics, "otelcol_receiver_accepted_metric_points", "Metric points acknowledged", |lane| &lane.accepted),
+    (
+        Lane::Metrics,
+        "otelcol_receiver_refused_metric_points",
+        "Metric points refused because the journal is full",
+        |lane| &lane.refused,
+    ),
+    (Lane::Metrics, "otelcol_receiver_failed_metric_points", "Metric points refused because the disk failed", |lane| {
+        &lane.failed
+    }),
+    (
+        Lane::Metrics,
+        "iris_receiver_rejected_metric_points",
+        "Metric points cut out and named in partial_success",
+        |lane| &lane.rejected,
+    ),
+    (
+        Lane::Metrics,
+        "iris_receiver_resent_metric_points",
+        "Metric points acknowledged again without another record",
+        |lane| &lane.resent,
+    ),
+    (Lane::Metrics, "iris_receiver_unkept_metric_points", "Metric points acknowledged and not kept", |lane| {
+        &lane.unkept
+    }),
+];
+
 /// Everything the ops door looks at.
 struct Rooms {
     app: Arc<App>,
@@ -36,11 +89,19 @@ pub(super) fn ops(
         admission: admission.clone(),
         forward: forwarder.map(Forwarder::lanes),
     });
-    let for_state = Arc::clone(&rooms);
-    Ops::new(move || for_state.state(), move || rooms.families())
+    let (for_ready, for_state) = (Arc::clone(&rooms), Arc::clone(&rooms));
+    Ops::new(move || for_ready.obstacle(), move || for_state.state(), move || rooms.families())
 }
 
 impl Rooms {
+    /// Why spans cannot be acknowledged, or not for long, although the doors are open.
+    fn obstacle(&self) -> Option<&'static str> {
+        let lanes = self.journal.status();
+        let traces = lanes.iter().find(|status| status.lane == Lane::Traces);
+        let failed = self.app.backend.get().is_some_and(|backend| backend.pipeline.status().failed);
+        hindrance(traces.and_then(|status| status.refusing_ms), failed)
+    }
+
     fn state(&self) -> Value {
         let backend = self.app.backend.get();
         let journal: Vec<Value> = self.journal.status().iter().map(lane).collect();
@@ -135,62 +196,31 @@ impl Rooms {
 
     /// In the collector's names, one a signal.
     fn received(&self) -> Vec<Family> {
-        type Read = fn(&LaneCounters) -> &AtomicU64;
-        type Row = (Lane, &'static str, &'static str, Read);
-        const ROWS: [Row; 12] = [
-            (Lane::Traces, "otelcol_receiver_accepted_spans", "Spans acknowledged", |lane| &lane.accepted),
-            (Lane::Traces, "otelcol_receiver_refused_spans", "Spans refused because the journal is full", |lane| {
-                &lane.refused
-            }),
-            (Lane::Traces, "otelcol_receiver_failed_spans", "Spans refused because the disk failed", |lane| {
-                &lane.failed
-            }),
-            (Lane::Traces, "iris_receiver_rejected_spans", "Spans cut out and named in partial_success", |lane| {
-                &lane.rejected
-            }),
-            (Lane::Logs, "otelcol_receiver_accepted_log_records", "Log records acknowledged", |lane| &lane.accepted),
-            (
-                Lane::Logs,
-                "otelcol_receiver_refused_log_records",
-                "Log records refused because the journal is full",
-                |lane| &lane.refused,
-            ),
-            (
-                Lane::Logs,
-                "otelcol_receiver_failed_log_records",
-                "Log records refused because the disk failed",
-                |lane| &lane.failed,
-            ),
-            (Lane::Logs, "iris_receiver_unkept_log_records", "Log records acknowledged and not kept", |lane| {
-                &lane.unkept
-            }),
-            (Lane::Metrics, "otelcol_receiver_accepted_metric_points", "Metric points acknowledged", |lane| {
-                &lane.accepted
-            }),
-            (
-                Lane::Metrics,
-                "otelcol_receiver_refused_metric_points",
-                "Metric points refused because the journal is full",
-                |lane| &lane.refused,
-            ),
-            (
-                Lane::Metrics,
-                "otelcol_receiver_failed_metric_points",
-                "Metric points refused because the disk failed",
-                |lane| &lane.failed,
-            ),
-            (Lane::Metrics, "iris_receiver_unkept_metric_points", "Metric points acknowledged and not kept", |lane| {
-                &lane.unkept
-            }),
-        ];
         let doors: [(&str, &DoorCounters); 2] = [("grpc", &self.counters.grpc), ("http", &self.counters.http)];
         let by_door = |lane: Lane, read: Read| {
             doors.map(|(door, counters)| (door.to_owned(), read(counters.lane(lane)).load(Ordering::Relaxed)))
         };
-        let mut families: Vec<Family> = ROWS
+        let mut families: Vec<Family> = RECEIVED
             .iter()
             .map(|(lane, name, help, read)| Family::by(name, help, Kind::Counter, "transport", by_door(*lane, *read)))
             .collect();
+        let by_transport = |read: fn(&DoorCounters) -> &AtomicU64| {
+            doors.map(|(door, counters)| (door.to_owned(), read(counters).load(Ordering::Relaxed)))
+        };
+        families.push(Family::by(
+            "iris_receiver_connections",
+            "Connections taken",
+            Kind::Counter,
+            "transport",
+            by_transport(|door| &door.connections),
+        ));
+        families.push(Family::by(
+            "iris_receiver_evicted_connections",
+            "Idle connections closed to make room for new ones",
+            Kind::Counter,
+            "transport",
+            by_transport(|door| &door.evicted),
+        ));
         families.push(self.not_accepted(&doors));
         families
     }
@@ -261,6 +291,20 @@ impl Rooms {
                 "lane",
                 by(|lane| lane.dropped_records),
             ),
+            Family::by(
+                "iris_journal_dropped_segments",
+                "Segments dropped for the forwarder",
+                Kind::Counter,
+                "lane",
+                by(|lane| lane.dropped_segments),
+            ),
+            Family::by(
+                "iris_journal_refused_records",
+                "Records refused because the lane was full",
+                Kind::Counter,
+                "lane",
+                by(|lane| lane.refused_full),
+            ),
         ]
     }
 
@@ -302,15 +346,45 @@ impl Rooms {
     }
 }
 
+/// How long a refused append counts: who sends only to what is ready would never show that it is over.
+const REFUSED_COUNTS_MS: u64 = 30_000;
+
+fn hindrance(refusing_ms: Option<u64>, pipeline_failed: bool) -> Option<&'static str> {
+    if refusing_ms.is_some_and(|ago| ago < REFUSED_COUNTS_MS) {
+        return Some("the journal took no spans: it is full or cannot be written");
+    }
+    pipeline_failed.then_some("nothing reads the journal any more")
+}
+
 fn lane(status: &LaneStatus) -> Value {
     json!({
         "lane": status.lane, "bytes": status.bytes, "bytes_max": status.bytes_max, "segments": status.segments,
         "acknowledged": status.acknowledged, "stored": status.stored, "forwarded": status.forwarded, "records": status.records,
         "syncs": status.syncs, "failures": status.failures, "refused_full": status.refused_full, "damaged": status.damaged,
-        "dropped_records": status.dropped_records,
+        "dropped_records": status.dropped_records, "dropped_segments": status.dropped_segments,
+        "refusing_ms": status.refusing_ms,
     })
 }
 
 fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_cannot_acknowledge_is_not_ready() {
+        assert_eq!(hindrance(None, false), None);
+        assert!(hindrance(Some(0), false).is_some_and(|why| why.contains("journal")));
+        assert!(hindrance(None, true).is_some());
+        assert_eq!(hindrance(Some(REFUSED_COUNTS_MS), false), None, "else no sender would ever find out");
+    }
+
+    #[test]
+    fn no_counter_is_told_twice() {
+        let names: std::collections::BTreeSet<_> = RECEIVED.iter().map(|row| row.1).collect();
+        assert_eq!(names.len(), RECEIVED.len());
+    }
 }

@@ -8,7 +8,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
-use iris_core::contract::{Error, TOOLS};
+use iris_core::contract::{Error, TOOLS, printable};
 use serde_json::{Map, Value, json};
 
 use crate::tools::{App, Caller};
@@ -125,7 +125,7 @@ fn arguments(query: &str) -> Result<Value, Error> {
             _ => Value::String(value),
         };
         if fields.insert(name.clone(), value).is_some() {
-            return Err(Error::invalid_argument(&name, "given twice"));
+            return Err(Error::invalid_argument(&printable(&name), "given twice"));
         }
     }
     Ok(Value::Object(fields))

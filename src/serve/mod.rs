@@ -13,18 +13,17 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
+use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
-use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::{Guard, Listen};
+use crate::door::{self, Guard, Listen, Unwelcome, bearer};
 use crate::tools::{App, Caller};
 
 pub use mcp::Mcp;
@@ -32,6 +31,9 @@ pub use socket::{bridge, listen as listen_socket};
 
 /// The largest request body, in bytes.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Connections at a time; the longest idle one makes room for the next.
+const CONNECTIONS_MAX: u32 = 256;
 
 /// How long a drain waits for requests in flight.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
@@ -102,11 +104,8 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
     let router = router(config, address, &app, &cancel);
-    let serving = axum::serve(listener, router).with_graceful_shutdown(cancel.clone().cancelled_owned());
-    tokio::select! {
-        done = serving => done,
-        () = async { cancel.cancelled().await; tokio::time::sleep(DRAIN_MAX).await; } => Ok(()),
-    }
+    door::serve(listener, CONNECTIONS_MAX, router, cancel, DRAIN_MAX).await;
+    Ok(())
 }
 
 fn router(config: &Config, address: std::net::SocketAddr, app: &Arc<App>, cancel: &CancellationToken) -> Router {
@@ -142,37 +141,23 @@ async fn enter(State(gate): State<Gate>, request: Request, next: Next) -> Respon
             .into_response();
     }
     let open = request.uri().path() == "/api/v1/health";
-    if let (Some(key), false) = (&gate.key, open) {
-        match shown(&request) {
-            None => return unauthorized(),
-            Some(token) if !matches(token, key) => {
-                return (
-                    StatusCode::FORBIDDEN,
-                    axum::Json(serde_json::json!({ "error": "the key is not valid here" })),
-                )
-                    .into_response();
-            }
-            Some(_) => {}
-        }
+    if let (Some(key), false) = (&gate.key, open)
+        && let Err(unwelcome) = bearer(request.headers(), key)
+    {
+        return refusal(unwelcome);
     }
     let mut response = next.run(request).await;
     response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response
 }
 
-fn shown(request: &Request) -> Option<&str> {
-    let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+fn refusal(unwelcome: Unwelcome) -> Response {
+    let body = axum::Json(serde_json::json!({ "error": unwelcome.to_string() }));
+    match unwelcome {
+        Unwelcome::Missing => (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], body).into_response(),
+        Unwelcome::Wrong => (StatusCode::FORBIDDEN, body).into_response(),
+    }
 }
 
-/// Compares digests, so that neither length nor content shows in the time it takes.
-fn matches(token: &str, key: &SecretString) -> bool {
-    use sha2::{Digest, Sha256};
-    Sha256::digest(token.as_bytes()).ct_eq(&Sha256::digest(key.expose_secret().as_bytes())).into()
-}
-
-fn unauthorized() -> Response {
-    let body = axum::Json(serde_json::json!({ "error": "a key is needed: send `Authorization: Bearer KEY`" }));
-    (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], body).into_response()
-}
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rmcp::ServiceExt;
-use tokio::io::AsyncWriteExt;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{RoleServer, ServiceExt};
+use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -54,7 +55,7 @@ pub async fn listen(home: &Path, app: Arc<App>, cancel: CancellationToken) -> io
         let cancel = cancel.child_token();
         peers.spawn(async move {
             let _place = place;
-            match mcp.serve_with_ct(stream, cancel).await {
+            match mcp.serve_with_ct(transport(stream), cancel).await {
                 Ok(running) => drop(running.waiting().await),
                 Err(error) => tracing::debug!(%error, "a peer left before it began"),
             }
@@ -64,6 +65,12 @@ pub async fn listen(home: &Path, app: Arc<App>, cancel: CancellationToken) -> io
     peers.wait().await;
     let _ = std::fs::remove_file(&path);
     Ok(())
+}
+
+/// One message a line. A longer one is dropped before it is kept, and the peer stays.
+fn transport(stream: UnixStream) -> AsyncRwTransport<RoleServer, ReadHalf<UnixStream>, WriteHalf<UnixStream>> {
+    let (read, write) = tokio::io::split(stream);
+    AsyncRwTransport::new_server(read, write).with_max_line_length(super::BODY_BYTES_MAX)
 }
 
 fn same_user(stream: &UnixStream) -> bool {

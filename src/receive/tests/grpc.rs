@@ -182,6 +182,14 @@ async fn with_a_token_set_every_call_needs_it() {
     let to = stand.doors.grpc().unwrap();
     assert_eq!(export(&stand, to, spans(0, 1)).await.unwrap_err().code(), Code::Unauthenticated);
     let mut client = tonic::client::Grpc::new(channel(to).await);
+    for (name, value) in [("authorization", "Bearer wrong"), ("origin", "https://evil.example")] {
+        client.ready().await.unwrap();
+        let mut request = tonic::Request::new(spans(0, 1));
+        request.metadata_mut().insert(name, value.parse().unwrap());
+        let codec = tonic_prost::ProstCodec::<_, ExportTraceServiceResponse>::default();
+        let status = client.unary(request, TRACES.parse().unwrap(), codec).await.unwrap_err();
+        assert_eq!(status.code(), Code::PermissionDenied, "{name}");
+    }
     client.ready().await.unwrap();
     let mut request = tonic::Request::new(spans(0, 1));
     request.metadata_mut().insert("authorization", "Bearer s3cret".parse().unwrap());
