@@ -96,6 +96,10 @@ fn one(value: &Value, role: Option<&str>, depth: usize) -> Option<Message> {
     let mut parts = Vec::new();
     content(map, role, &mut parts);
     tool_calls(map, &mut parts);
+    if role == "assistant" && parts.iter().all(|part| matches!(part, Part::Reasoning { .. })) {
+        // An answer that was sent and shows nothing is not an answer that was not kept.
+        parts.extend(blank_words(map).map(|text| Part::Text { text: text.to_owned() }));
+    }
     Some(Message { role: role.to_owned(), parts })
 }
 
@@ -161,6 +165,38 @@ fn content(map: &Map<String, Value>, role: &str, parts: &mut Vec<Part>) {
         Value::Object(block) => part(block, parts),
         _ => {}
     }
+}
+
+/// The words of a message that has words and nothing in them; none for one that stopped to call a tool.
+fn blank_words(map: &Map<String, Value>) -> Option<&str> {
+    let stopped = ["finish_reason", "stop_reason", "finishReason"].iter().find_map(|key| text_at(map, key));
+    if stopped.is_some_and(|reason| reason.contains("tool") || reason.contains("function")) {
+        return None;
+    }
+    let of_block = |block: &'_ Value| -> bool { text_of_block(block).is_some_and(is_unseen) };
+    match ["parts", "contents", "content"].iter().find_map(|key| map.get(*key).filter(|held| !held.is_null()))? {
+        Value::String(text) => Some(text.as_str()).filter(|text| is_unseen(text)),
+        Value::Array(blocks) if blocks.iter().all(of_block) => text_of_block(blocks.first()?),
+        block @ Value::Object(_) => text_of_block(block).filter(|text| is_unseen(text)),
+        _ => None,
+    }
+}
+
+/// The words of a block that is nothing but words.
+fn text_of_block(block: &Value) -> Option<&str> {
+    match unwrapped_block(block) {
+        Value::String(text) => Some(text),
+        Value::Object(map) => match text_at(map, "type").unwrap_or_default() {
+            "" | "text" | "input_text" | "output_text" => words(map),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// White space, or nothing.
+fn is_unseen(text: &str) -> bool {
+    text.trim().is_empty()
 }
 
 /// Whether a value is a content block and not data that happens to be a list.
@@ -402,11 +438,13 @@ pub fn question(messages: &[Message]) -> Option<String> {
     messages.iter().rev().filter(|message| message.role == "user").find_map(|message| text_of(&message.parts))
 }
 
-/// The last words of the assistant: what it said after its last call, else what a message without calls said, else
-/// whatever it said last.
+/// The last words of the assistant: what it said after its last call, else nothing to see when that is how it ended, else
+/// what a message without calls said, else whatever it said last.
 pub fn answer(messages: &[Message]) -> Option<String> {
     let assistant = || messages.iter().rev().filter(|message| message.role == "assistant");
-    assistant().find_map(|message| text_of(after_calls(&message.parts))).or_else(|| {
+    let shown = |message: &Message| text_of(after_calls(&message.parts)).filter(|text| !is_unseen(text));
+    let unseen = || text_of(after_calls(&assistant().next()?.parts)).filter(|text| is_unseen(text));
+    assistant().find_map(shown).or_else(unseen).or_else(|| {
         let message =
             assistant().find(|message| text_of(&message.parts).is_some() || final_answer(&message.parts).is_some())?;
         final_answer(&message.parts).or_else(|| text_of(&message.parts))

@@ -29,7 +29,9 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use crate::model::{RawLog, RawSpan, Reading, StatusCode, Usage};
+use serde_json::Value;
+
+use crate::model::{RawLog, RawSpan, Reading, Role, StatusCode, Usage};
 
 pub use calls::announced_error;
 pub use keys::gen_ai::DETAILS_EVENT;
@@ -186,6 +188,7 @@ fn complete(reading: &mut Reading, span: &RawSpan) {
         fill("framework", &mut reading.framework, &mut reading.sources, framework);
         reading.provider = reading.provider.as_deref().and_then(provenance::provider);
         drop_unknown_zeros(&mut reading.usage);
+        unseen_output(reading, span);
     }
     let found = |names: &[&'static str]| {
         names.iter().find_map(|key| Some((*key, attributes::text(span.attributes.get(*key)?)?)))
@@ -197,6 +200,21 @@ fn complete(reading: &mut Reading, span: &RawSpan) {
         let found = found(&[keys::general::USER, keys::general::END_USER]);
         fill("user_id", &mut reading.user_id, &mut reading.sources, found);
     }
+}
+
+/// An output that was sent and shows nothing, where no other was: white space, or that as a JSON text.
+fn unseen_output(reading: &mut Reading, span: &RawSpan) {
+    let answers = matches!(reading.role, Some(Role::Llm | Role::Agent | Role::Chain));
+    if !answers || reading.output.is_some() || reading.output_messages.is_some() || reading.error.is_some() {
+        return;
+    }
+    let Some(Value::String(sent)) = span.attributes.get(keys::openinference::OUTPUT) else { return };
+    let text = match salvage::json(sent) {
+        Some(Value::String(inner)) => inner,
+        _ => sent.clone(),
+    };
+    let found = text.trim().is_empty().then_some((keys::openinference::OUTPUT, text));
+    fill("output", &mut reading.output, &mut reading.sources, found);
 }
 
 /// A model call that neither read nor wrote a token does not exist: some libraries write 0 for unknown.

@@ -169,19 +169,23 @@ fn input(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
 }
 
 /// What the run answered: its own words, else the last agent's in it, else the last model call's, else a step's words,
-/// else data as it stands. The text of a failure is no answer.
+/// else data as it stands, else nothing to see when that is what the run, its last agent or its last model call sent.
+/// The text of a failure is no answer.
 fn output(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
     let own = |node: &Node<'_>| {
         let reading = &node.reading;
-        words(reading.output.as_ref()).or_else(|| {
+        let stated = words(reading.output.as_ref());
+        let said = || {
             // A failed run that only asked for tools has not answered.
             let said = reading
                 .output_messages
                 .as_deref()
                 .filter(|said| reading.error.is_none() || !dialect::is_pending(said))?;
             dialect::answer(said)
-        })
+        };
+        stated.clone().filter(|text| is_shown(text)).or_else(said).or(stated)
     };
+    let seen = |node: &Node<'_>| own(node).filter(|text| is_shown(text));
     let latest = |role: Role| {
         let mut nodes: Vec<&Node<'_>> =
             tree.of(&stretch.places).filter(|node| node.reading.role == Some(role)).collect();
@@ -190,15 +194,27 @@ fn output(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
     };
     let top = stretch.top.and_then(|top| tree.get(top));
     let failed = top.is_some_and(|node| node.reading.error.is_some());
+    let last = || last_call(&calls(tree, &stretch.places), failed);
+    let unseen = || {
+        top.and_then(own).or_else(|| latest(Role::Agent).into_iter().find_map(own)).or_else(last).filter(|_| !failed)
+    };
     let answer = top
-        .and_then(own)
-        .or_else(|| latest(Role::Agent).into_iter().find_map(own))
-        .or_else(|| last_call(&calls(tree, &stretch.places), failed))
+        .and_then(seen)
+        .or_else(|| latest(Role::Agent).into_iter().find_map(seen))
+        .or_else(|| last().filter(|text| is_shown(text)))
         .or_else(|| {
-            latest(Role::Chain).into_iter().find_map(|node| words(node.reading.output.as_ref()).filter(|_| !failed))
+            let of_step =
+                |node: &Node<'_>| words(node.reading.output.as_ref()).filter(|text| !failed && is_shown(text));
+            latest(Role::Chain).into_iter().find_map(of_step)
         })
-        .or_else(|| top.and_then(|node| node.reading.output.clone()));
+        .or_else(|| top.and_then(|node| node.reading.output.clone()).filter(|text| is_shown(text)))
+        .or_else(unseen);
     answer.filter(|answer| !is_failure(tree, stretch, answer))
+}
+
+/// Whether there is more in a text than white space.
+fn is_shown(text: &str) -> bool {
+    !text.trim().is_empty()
 }
 
 /// One model call, as the spans that recorded it tell together.
@@ -231,7 +247,9 @@ impl Call<'_> {
 /// outermost that has the answer speaks for it.
 pub fn calls<'t>(tree: &'t Tree<'_>, places: &[usize]) -> Vec<Call<'t>> {
     let reading = |at: usize| tree.get(at).map(|node| node.reading.as_ref());
-    let says = |at: usize| reading(at).is_some_and(|read| read.output_messages.is_some() || read.output.is_some());
+    let says = |at: usize| {
+        reading(at).is_some_and(|read| read.output_messages.is_some() || read.output.as_deref().is_some_and(is_shown))
+    };
     let calls: Vec<usize> = places.iter().copied().filter(|at| tree.role(*at) == Some(Role::Llm)).collect();
     let above = |at: usize| std::iter::successors(usage::call_above(tree, at), |at| usage::call_above(tree, *at));
     let spoken_for: BTreeSet<usize> = calls.iter().copied().filter(|at| says(*at)).flat_map(above).collect();

@@ -441,3 +441,5 @@ fn circles_and_strangers_do_no_harm() {
         .unwrap();
     assert_eq!((trace.output.as_deref(), trace.span_count), (Some("Hello."), 4));
 }
+
+mod blank;
