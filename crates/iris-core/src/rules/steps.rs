@@ -27,7 +27,7 @@ fn pattern(source: &'static str) -> Regex {
 
 static ERROR_HEAD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)^[^A-Za-z0-9]{0,4}(?:[a-z_.]{0,60}(?:error|exception)(?-u:\b)\s?[:\-!(]|(?:error|fatal)\s(?:executing|calling|running|invoking|while|occurred)|fatal(?: error)?:|traceback \(most recent call last\)|panic:|uncaught |unhandled |segmentation fault|failed to |tool (?:execution|call) failed|(?:http(?: error)?|status(?: code)?)[ :=]{1,3}[45][0-9]{2}(?-u:\b)|[45][0-9]{2} (?:bad request|unauthorized|forbidden|not found|internal server error|bad gateway|service unavailable|gateway time-?out|too many requests))",
+        r"(?i)^[^A-Za-z0-9]{0,4}(?:[a-z_.]{0,60}(?:error|exception)(?-u:\b)\s?[:\-!(]|(?:error|fatal)\s(?:executing|calling|running|invoking|while|occurred)|fatal(?: error)?:|traceback \(most recent call last\)|panic:|uncaught |unhandled |segmentation fault|failed to |tool (?:execution|call) failed|http/[0-9](?:\.[0-9])? [45][0-9]{2}(?-u:\b)|(?:http(?: error)?|status(?: code)?)[ :=]{1,3}[45][0-9]{2}(?-u:\b)|[45][0-9]{2} (?:bad request|unauthorized|forbidden|not found|internal server error|bad gateway|service unavailable|gateway time-?out|too many requests))",
     )
 });
 static ERROR_INSIDE: LazyLock<Regex> = LazyLock::new(|| {
@@ -55,14 +55,14 @@ pub fn failure(step: &ToolCall) -> Option<&'static str> {
     let output = step.output.as_ref()?;
     let parsed;
     let output = match output {
-        Value::String(text) if text.len() <= JSON_BYTES_MAX && text.trim_start().starts_with('{') => {
+        Value::String(text) if text.len() <= JSON_BYTES_MAX && text.trim_start().starts_with(['{', '[']) => {
             parsed = serde_json::from_str(text).unwrap_or_else(|_| output.clone());
             &parsed
         }
         other => other,
     };
     match output {
-        Value::Object(fields) => is_error_object(fields).then_some("result"),
+        Value::Object(fields) => is_error_object(bare(fields)).then_some("result"),
         Value::String(text) => error_text(step, text),
         Value::Array(items) => items.iter().take(8).find_map(|item| match item {
             // MCP content blocks.
@@ -94,6 +94,18 @@ fn is_long(text: &str) -> bool {
     text.len() > RESULT_BYTES_MAX
 }
 
+/// An object without the wrapper around it: `{"result": {...}}`.
+fn bare(fields: &serde_json::Map<String, Value>) -> &serde_json::Map<String, Value> {
+    let held = ["result", "response", "output"].iter().find_map(|key| fields.get(*key)?.as_object());
+    held.filter(|_| fields.len() == 1).unwrap_or(fields)
+}
+
+/// What answers of GraphQL are: errors in place of data. Source: <https://spec.graphql.org/October2021/#sec-Errors>.
+fn is_refused_query(fields: &serde_json::Map<String, Value>) -> bool {
+    let told = fields.get("errors").and_then(Value::as_array).is_some_and(|errors| !errors.is_empty());
+    told && fields.get("data").is_some_and(Value::is_null)
+}
+
 fn is_error_object(fields: &serde_json::Map<String, Value>) -> bool {
     let stated = |key: &str| match fields.get(key) {
         None | Some(Value::Null | Value::Bool(false)) => false,
@@ -103,9 +115,15 @@ fn is_error_object(fields: &serde_json::Map<String, Value>) -> bool {
         Some(Value::Object(inner)) => !inner.is_empty(),
         Some(Value::Bool(true)) => true,
     };
-    let is = |key: &str, value: bool| fields.get(key).and_then(Value::as_bool) == Some(value);
+    let is = |key: &str, value: bool| match fields.get(key) {
+        Some(Value::Bool(said)) => *said == value,
+        Some(Value::String(said)) => said.eq_ignore_ascii_case(if value { "true" } else { "false" }),
+        _ => false,
+    };
     let status = fields.get("status").is_some_and(|status| match status {
-        Value::String(text) => matches!(text.to_ascii_lowercase().as_str(), "error" | "failed" | "failure"),
+        Value::String(text) => {
+            matches!(text.to_ascii_lowercase().as_str(), "error" | "failed" | "failure" | "timeout" | "timed_out")
+        }
         Value::Number(number) => number.as_f64().is_some_and(|code| (400.0..600.0).contains(&code)),
         _ => false,
     });
@@ -115,7 +133,8 @@ fn is_error_object(fields: &serde_json::Map<String, Value>) -> bool {
     let code = ["exit_code", "exitCode", "returncode", "return_code"]
         .iter()
         .any(|key| fields.get(*key).and_then(Value::as_f64).is_some_and(|code| code != 0.0));
-    stated("error")
+    is_refused_query(fields)
+        || stated("error")
         || stated("exception")
         || is("ok", false)
         || is("success", false)
@@ -183,4 +202,45 @@ fn same_subject(failed: &ToolCall, later: &ToolCall) -> bool {
     let shared = failed.iter().any(|(key, value)| identifies(key) && later.get(key) == Some(value));
     let mut values = failed.values().filter(|value| value.is_string() || value.is_number()).peekable();
     shared || values.peek().is_some() && values.all(|value| later.values().any(|other| other == value))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::failure;
+    use crate::model::ToolCall;
+
+    fn why(output: Value) -> Option<&'static str> {
+        failure(&ToolCall { tool_name: "look".to_owned(), output: Some(output), ..ToolCall::default() })
+    }
+
+    #[test]
+    fn tells_a_failure_whether_it_comes_as_a_value_or_as_its_text() {
+        for failed in [
+            json!({"result": {"error": "boom"}}),
+            json!({"errors": [{"message": "boom"}], "data": null}),
+            json!([{"type": "text", "text": "Error: boom"}]),
+            json!({"status": "TIMEOUT"}),
+            json!({"success": "false"}),
+        ] {
+            assert_eq!(why(failed.clone()), Some("result"), "{failed}");
+            assert_eq!(why(Value::String(failed.to_string())), Some("result"), "{failed} as text");
+        }
+        assert_eq!(why(json!("HTTP/1.1 503 Service Unavailable\nRetry-After: 3")), Some("result"));
+        for fine in [
+            json!({"result": {"error": null, "city": "Porto Vell"}}),
+            json!({"errors": [], "data": null}),
+            json!({"errors": [{"line": 3}], "data": {"checked": 12}}),
+            json!({"result": {"error": "boom"}, "page": 2}),
+            json!([{"type": "text", "text": "18 C"}]),
+            json!([]),
+            json!({"status": "ok", "timeout": 30}),
+            json!({"success": "true"}),
+            json!("HTTP/1.1 200 OK"),
+        ] {
+            assert_eq!(why(fine.clone()), None, "{fine}");
+            assert_eq!(why(Value::String(fine.to_string())), None, "{fine} as text");
+        }
+    }
 }

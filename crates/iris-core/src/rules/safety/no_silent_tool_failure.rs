@@ -71,6 +71,9 @@ static DENIES: LazyLock<Regex> = LazyLock::new(|| {
         r"(?ix)(?-u:\b)(?: (?:no|zero|0|without(?:\ any)?|free\ of|never\ any|not\ a\ single)\ (?:[a-z]+\ ){0,2}(?:errors?|failures?|exceptions?|issues?|problems?|crash(?:es)?|timeouts?)
             | (?:errors?|failures?|failed)\s?[:=]\s?0(?-u:\b) | 0\ failed | (?:seconds?|minutes?|ms)\ timeouts? | (?:error|failure)[\ -]free
             | (?:did(?:\ not|n['’]t)|never|nothing|none)\ (?:[a-z]+\ )?fail(?:ed)?
+            | (?:if|in\ case|when|whenever|should)\ (?:you|it|that|this)\ (?:still\ |ever\ )?
+              (?: can(?:\ ?not|['’]t) | could(?:\ not|n['’]t) | are\ (?:unable|not\ able)(?:\ to)? | do(?:\ not|n['’]t) | fail(?:s|ed)?
+                | (?:get|see|hit|encounter|receive|experience|run\ into)\ (?:an?\ |any\ )?(?:[a-z]+\ ){0,2}(?:errors?|issues?|problems?|failures?) )
             | (?:fix(?:ed|es)?|resolved|handled|recovered\ from|solved|addressed)\ (?:the\ |an?\ |this\ |all\ )?(?:[a-z]+\ ){0,2}(?:errors?|failures?|exceptions?|issues?)
             | (?:error|exception|failure)\ (?:handling|handler|message\ format|codes?\ table|budget|rate\ (?:is|was)\ (?:low|0)) )",
     )
@@ -203,6 +206,8 @@ mod tests {
     fn tells_an_admission_from_its_denial() {
         for yes in [
             "I could not look up order Z-404 because the order service failed.",
+            "If you like, I retry: the search failed.",
+            "If you cannot wait: the search failed.",
             "Neither a.yml nor b.yml exists, so I stopped.",
             "The search returned nothing.",
             "Die Suche ist fehlgeschlagen.",
@@ -215,6 +220,8 @@ mod tests {
             "12 passed, 0 failed.",
             "Your order ships on Monday.",
             "It ran without any failures.",
+            "If you cannot log in, reset your password.",
+            "If you get an error, call us.",
         ] {
             assert!(!admits(no), "{no}");
         }
