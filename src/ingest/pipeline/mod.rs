@@ -131,6 +131,7 @@ impl Pipeline {
             mind: mind.clone(),
             feeds,
             requests,
+            has_past: boot.stored_through != Default::default() || !boot.stored.is_empty() || !boot.reopen.is_empty(),
             stored: boot.stored,
             suspects,
             status: Arc::clone(&status),

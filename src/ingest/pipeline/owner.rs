@@ -55,6 +55,8 @@ pub(super) struct Rooms {
     pub requests: mpsc::Receiver<Command>,
     /// Rows above `stored_through` that are stored.
     pub stored: HashSet<Position>,
+    /// The store holds something from before this start.
+    pub has_past: bool,
     pub suspects: Suspects,
     pub status: Arc<Mutex<PipelineStatus>>,
 }
@@ -253,7 +255,7 @@ impl Owner {
         let Arrived { decoded, permit } = arrived;
         let Decoded { lane, seq, arrived, content } = decoded;
         let now = self.now();
-        if self.lanes.is_empty() {
+        if self.lanes.is_empty() && self.rooms.has_past {
             // Traces with spans from before the first record after the last stored one may have been judged.
             self.rooms.assembler.forgot(arrived);
         }
