@@ -29,6 +29,9 @@ pub enum Error {
     /// No space is left on the device.
     #[error("no space left for the database: {0}")]
     NoSpace(String),
+    /// The engine's memory limit is reached; nothing is wrong with a row or the file.
+    #[error("the database engine's memory limit is reached: {0}")]
+    NoMemory(String),
     /// The file or its folder may not be opened or written.
     #[error("no permission for the database: {0}")]
     NoPermission(String),
@@ -89,6 +92,9 @@ impl Error {
         if has(&["No space left on device", "Disk quota exceeded"]) {
             return Self::NoSpace(short);
         }
+        if has(&["Out of Memory Error"]) {
+            return Self::NoMemory(short);
+        }
         if has(&["Permission denied", "Read-only file system"]) {
             return Self::NoPermission(short);
         }
@@ -110,7 +116,7 @@ impl Error {
 
     /// Whether the same call may succeed later without anybody changing anything in the request.
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Locked { .. } | Self::NoSpace(_) | Self::Deadline(_))
+        matches!(self, Self::Locked { .. } | Self::NoSpace(_) | Self::NoMemory(_) | Self::Deadline(_))
     }
 }
 
@@ -149,6 +155,13 @@ mod tests {
         assert!(matches!(error, Error::Locked { pid: Some(4711) }), "{error:?}");
         assert_eq!(error.to_string(), "the database is in use by the process with id 4711");
         assert!(matches!(Error::from_message("IO Error: Could not set lock on file"), Error::Locked { pid: None }));
+    }
+
+    #[test]
+    fn a_full_memory_is_no_fault_of_a_row_and_passes() {
+        let error =
+            Error::from_message("Out of Memory Error: failed to pin block of size 392.0 KiB (95.8 MiB/96.0 MiB used)");
+        assert!(matches!(error, Error::NoMemory(_)) && error.is_retryable() && !error.may_be_a_row(), "{error:?}");
     }
 
     #[test]

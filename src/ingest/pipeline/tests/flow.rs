@@ -196,7 +196,7 @@ async fn those_who_want_to_know_are_told_after_the_commit_and_in_order() {
 async fn a_flood_goes_through_and_every_trace_is_judged() {
     let home = tempfile::tempdir().unwrap();
     let running = start(home.path(), mind(), &QUICK).await;
-    let text: &'static str = "x".repeat(400_000).leak();
+    let text: &'static str = "x".repeat(200_000).leak();
     for trace in 1..=120 {
         running.send(&[made(trace, 2, "tool").says(text), made(trace, 1, "agent")]).await;
     }
