@@ -46,6 +46,8 @@ async fn a_trace_without_ai_costs_no_write() {
     assert_eq!(written.stored_through, Through::default(), "the position moves with the next write");
     running.send(&[made(2, 1, "agent")]).await;
     running.trace(2, 1).await;
+    // A row is read as soon as it is committed, a moment before the status says so.
+    running.store.flush().await.unwrap();
     assert!(running.store.status().stored_through.traces > seq);
     assert!(running.store.spans(&Tenant::local(), trace_id(1)).await.unwrap().is_empty());
     running.stop().await;

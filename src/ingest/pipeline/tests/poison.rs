@@ -16,6 +16,7 @@ async fn a_record_that_panics_is_set_aside_and_the_next_goes_on() {
     let named = |what: &SetAside, of: u64| matches!(what, SetAside::Record { seq, .. } if *seq == of);
     assert!(named(&status.set_aside[0], bad) && named(&status.set_aside[1], unreadable));
     assert!(running.store.trace(&Tenant::local(), trace_id(1)).await.unwrap().is_none());
+    running.store.flush().await.unwrap();
     assert!(running.store.status().stored_through.traces > unreadable, "it holds nothing back");
     running.stop().await;
 }
