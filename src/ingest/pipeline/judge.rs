@@ -33,7 +33,7 @@ pub struct Mind {
     pub read_span: fn(&RawSpan) -> Reading,
     /// What the dialects read from a log record; nothing when none does.
     pub read_log: fn(&RawLog) -> Option<Reading>,
-    /// The trace that rows make; nothing when there is no agent, LLM or tool span among them.
+    /// The trace that rows make; nothing when no agent, model call, embedding or tool is among them.
     pub understand: fn(&RowKey, u32, &[Arc<Row>]) -> Option<Trace>,
     /// The rules in force.
     pub judge: Judge,
