@@ -41,7 +41,7 @@ pub struct ToolCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<f64>,
     /// The error with which it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "error", skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The id that ties it to the model's request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,6 +61,20 @@ pub struct TokenUsage {
     /// Their sum.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
+}
+
+/// Accepts a flag in place of the text of an error: many recorders write `"error": false` for none.
+fn error<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Told {
+        Text(String),
+        Flag(bool),
+    }
+    Ok(Option::<Told>::deserialize(deserializer)?.and_then(|told| match told {
+        Told::Text(text) => Some(text),
+        Told::Flag(failed) => failed.then(|| "failed".to_owned()),
+    }))
 }
 
 /// Accepts any JSON number that is a whole count: some clients write `12.0`.
@@ -166,4 +180,20 @@ pub struct Trace {
     pub error_count: u32,
     /// The highest journal sequence number it has seen.
     pub seen_through: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ToolCall;
+
+    #[test]
+    fn an_error_is_a_text_or_a_flag() {
+        let error = |json: &str| serde_json::from_str::<ToolCall>(json).map(|call| call.error);
+        assert_eq!(error(r#"{"tool_name": "t"}"#).unwrap(), None);
+        assert_eq!(error(r#"{"tool_name": "t", "error": null}"#).unwrap(), None);
+        assert_eq!(error(r#"{"tool_name": "t", "error": false}"#).unwrap(), None);
+        assert_eq!(error(r#"{"tool_name": "t", "error": true}"#).unwrap().as_deref(), Some("failed"));
+        assert_eq!(error(r#"{"tool_name": "t", "error": "gone"}"#).unwrap().as_deref(), Some("gone"));
+        assert!(error(r#"{"tool_name": "t", "error": 3}"#).is_err());
+    }
 }

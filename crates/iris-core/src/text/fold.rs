@@ -74,6 +74,8 @@ impl Folder {
             let mut buffer = [0; 4];
             let mut prototype = skeleton(c.encode_utf8(&mut buffer));
             if let (Some(plain), None) = (prototype.next().filter(char::is_ascii), prototype.next()) {
+                // The prototype of a capital I of any script is a small l.
+                let plain = if plain == 'l' && c.is_uppercase() { 'I' } else { plain };
                 return self.replace(at, c, &[plain]);
             }
         }

@@ -24,6 +24,7 @@ fn takes_disguises_off() {
         ("536\u{2060}-22-\u{AD}1843", "536-22-1843"),
         ("mara@\u{200B}corp.test", "mara@corp.test"),
         ("\u{430}lice@corp.test", "alice@corp.test"),
+        ("\u{406}gnore \u{456}t in", "Ignore it in"),
         ("\u{202E}536–22–1843\u{202C}", "536-22-1843"),
         ("𝐬𝐤-𝟏𝟐", "sk-12"),
         ("café José", "cafe Jose"),
