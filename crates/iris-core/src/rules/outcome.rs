@@ -1,8 +1,9 @@
 //! What a rule says.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::ThresholdSource;
 use super::meta::vocabulary;
 use crate::model::Evidence;
 
@@ -34,10 +35,24 @@ pub struct Finding {
     pub value: Option<Value>,
 }
 
+impl Outcome {
+    /// The rule has nothing to judge here.
+    pub fn not_applicable(why: impl Into<String>) -> Self {
+        Self::Skip { class: SkipClass::NotApplicable, why: why.into() }
+    }
+}
+
 impl Finding {
     /// A finding with a score and a sentence and nothing to point at.
     pub fn new(score: f64, message: impl Into<String>) -> Self {
         Self { score, message: message.into(), evidence: Vec::new(), value: None }
+    }
+
+    /// The same with the number that was measured.
+    #[must_use]
+    pub fn measuring(mut self, stat: &str, unit: &str, value: f64) -> Self {
+        self.value = Some(json!({"stat": stat, "unit": unit, "value": value}));
+        self
     }
 
     /// The same with evidence.
@@ -46,6 +61,17 @@ impl Finding {
         self.evidence = evidence;
         self.evidence.truncate(EVIDENCE_MAX);
         self
+    }
+}
+
+/// A number held against a threshold, with who set it.
+pub fn count(stat: &str, unit: &str, value: f64, threshold: Option<(f64, ThresholdSource)>) -> Evidence {
+    Evidence::Count {
+        stat: stat.to_owned(),
+        unit: unit.to_owned(),
+        value,
+        threshold: threshold.map(|(threshold, _)| threshold),
+        threshold_source: threshold.map(|(_, source)| source.as_str().to_owned()),
     }
 }
 

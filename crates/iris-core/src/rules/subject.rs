@@ -50,6 +50,8 @@ pub struct Subject<'a> {
     pub expected_trajectory: Option<&'a Value>,
     /// The cost in USD.
     pub cost_usd: Option<f64>,
+    /// What earlier runs of this agent cost in USD, the oldest first; empty when nobody knows.
+    pub cost_history: &'a [f64],
     /// Token counts.
     pub token_usage: Option<TokenUsage>,
     /// Why the model stopped, as it said.

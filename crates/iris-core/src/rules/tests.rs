@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,18 @@ struct Example {
     output: Option<String>,
     input: Option<String>,
     tool_calls: Option<Vec<ToolCall>>,
+    expected: Option<String>,
+    tools: Option<serde_json::Value>,
+    expected_trajectory: Option<serde_json::Value>,
+    cost_usd: Option<f64>,
+    #[serde(default)]
+    cost_history: Vec<f64>,
+    token_usage: Option<crate::model::TokenUsage>,
+    /// Numbers and lists that the deployment set.
+    #[serde(default)]
+    thresholds: BTreeMap<String, f64>,
+    #[serde(default)]
+    lists: BTreeMap<String, Vec<String>>,
     /// Labels of all evidence, in order.
     #[serde(default)]
     labels: Option<Vec<String>>,
@@ -48,9 +60,17 @@ impl Example {
             output: output.as_deref(),
             input: self.input.as_deref(),
             tool_calls: self.tool_calls.as_deref(),
-            ..Subject::default()
+            expected: self.expected.as_deref(),
+            tools_catalogue: self.tools.as_ref(),
+            expected_trajectory: self.expected_trajectory.as_ref(),
+            cost_usd: self.cost_usd,
+            cost_history: &self.cost_history,
+            token_usage: self.token_usage,
+            finish_reasons: &[],
         };
-        run(rule, &Case::new(&subject), &Knobs::default())
+        let set = |(name, value): (&String, &f64)| (name.clone(), (*value, ThresholdSource::Config));
+        let knobs = Knobs { numbers: self.thresholds.iter().map(set).collect(), lists: self.lists.clone() };
+        run(rule, &Case::new(&subject), &knobs)
     }
 
     fn name(&self) -> String {
@@ -202,6 +222,7 @@ fn a_missing_need_is_a_skip_and_never_a_pass() {
         expected_trajectory: Some(&catalogue),
         cost_usd: Some(0.1),
         token_usage: Some(crate::model::TokenUsage { prompt_tokens: Some(3), ..Default::default() }),
+        cost_history: &[0.1; 30],
         finish_reasons: &[],
     };
     for rule in RULES {
@@ -267,7 +288,10 @@ fn more_steps_than_are_read_concern_only_the_rules_that_read_steps() {
         let reads = |need: Need| rule.meta().needs.contains(&need) || rule.meta().reads.contains(&need);
         let outcome = judge(*rule, "It is done.");
         let defeated = matches!(outcome, Outcome::Skip { class: SkipClass::Defeated, .. });
-        assert_eq!(defeated, reads(Need::ToolCalls) || reads(Need::ToolOutputs), "{}: {outcome:?}", rule.meta().name);
+        let reads_steps = reads(Need::ToolCalls) || reads(Need::ToolOutputs);
+        let judged_all_the_same =
+            matches!(outcome, Outcome::Fail(_) | Outcome::Skip { class: SkipClass::NotApplicable, .. });
+        assert_eq!(defeated, reads_steps && !judged_all_the_same, "{}: {outcome:?}", rule.meta().name);
     }
     assert!(matches!(judge(&safety::no_pii::NoPii, "mara.lind@quayhaven.io"), Outcome::Fail(_)));
 }

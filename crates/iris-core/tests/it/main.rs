@@ -5,6 +5,8 @@
     reason = "tests read cases and measure; the crate does neither"
 )]
 
+mod cases;
+mod corpora;
 mod dialects;
 mod judging;
 mod otlp;

@@ -400,8 +400,9 @@ fn what_a_model_answers_beside_an_agent_is_judged_too() {
     assert_eq!((only.token_usage, only.cost_usd), (trace.token_usage, trace.cost_usd), "so that sums are judged whole");
     assert_eq!((Some(&only.tool_calls), names(&trace)), (trace.tool_calls.as_ref(), Some(vec!["t"])));
     let evaluation = judge_trace(&Ruleset::built_in(), &trace, &Settings::default(), Timestamp::default());
-    let failed: Vec<_> = evaluation.rule_results.iter().filter(|result| result.state == "fail").collect();
-    let named: Vec<_> = failed.iter().map(|result| result.rule_name.as_str()).collect();
+    let unsafe_ones =
+        evaluation.rule_results.iter().filter(|result| result.state == "fail" && result.category == "safety");
+    let named: Vec<_> = unsafe_ones.map(|result| result.rule_name.as_str()).collect();
     assert_eq!(named, ["no_pii", "no_silent_tool_failure"], "a leak beside, and a failure the agent does not admit");
 }
 

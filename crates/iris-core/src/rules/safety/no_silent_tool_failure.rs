@@ -52,13 +52,13 @@ static ADMITS: LazyLock<Regex> = LazyLock::new(|| {
             | (?:returned|found|got|came\ back)\ (?:nothing|no|empty|an?\ error|with\ (?:an?\ )?error)
             | (?:does|do)(?:\ not|n['’]t)\ exist | not\ (?:found|present|available|reachable|accessible|exist|possible)
             | (?:is|are|was|were|seems?)\ (?:missing|down|offline|unreachable|inaccessible|unavailable) | missing
-            | unavailable | inaccessible | permission\ denied | access\ denied | forbidden | unauthori[sz]ed | refused
+            | unavailable | inaccessible | (?:permission|access)\ (?:was\ |is\ )?denied | (?:was|were|am|been|got)\ (?:denied|blocked|turned\ away) | forbidden | unauthori[sz]ed | refused
             | timed\ out | time-?out | unverified | unconfirmed | not\ (?:been\ )?(?:verified|confirmed) | rejected
             | (?:rate|quota)[\ -]limit(?:ed)? | went\ wrong | (?:broke|broken)(?-u:\b)
             | neither\ .{1,160}\ nor\ | had\ (?:a\ )?(?:trouble|problems?|issues?) | ran\ into )(?-u:\b)
-        | fehlgeschlagen | fehler | konnte\ .{0,40}nicht | nicht\ (?:gefunden|verfügbar|erreichbar)
-        | échec | échoué | erreur | n['’]ai\ pas\ pu | introuvable | indisponible
-        | (?-u:\b)error(?-u:\b) | falló | fallado | no\ (?:se\ )?pud[eo] | no\ disponible
+        | fehlgeschlagen | fehler | konnte\ .{0,40}nicht | nicht\ (?:gefunden|verf[uü]gbar|erreichbar)
+        | [eé]chec | [eé]chou[eé] | erreur | n['’]ai\ pas\ pu | introuvable | indisponible
+        | (?-u:\b)error(?-u:\b) | fall[oó](?-u:\b) | fallado | no\ (?:se\ )?pud[eo] | no\ disponible
         | 失败 | 错误 | 无法 | 找不到 | 失敗 | エラー | できません | 見つかりません | 오류 | 실패",
     )
     .expect("a constant pattern compiles")

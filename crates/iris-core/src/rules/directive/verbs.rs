@@ -1,0 +1,184 @@
+//! Which words ask for an action, and of which family.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+/// Families of actions, as bits; empty for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Families(u16);
+
+impl Families {
+    /// Both.
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What both have.
+    pub const fn shared(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Without what the other has.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    families: HashMap<String, Vec<String>>,
+    reading: Words,
+    web: Words,
+    addresses: Words,
+}
+
+#[derive(Deserialize)]
+struct Words {
+    words: HashSet<String>,
+}
+
+struct Table {
+    families: HashMap<String, Families>,
+    reading: HashSet<String>,
+    web: HashSet<String>,
+    addresses: HashSet<String>,
+    visit: Families,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "the table is a constant, and a test reads it")]
+    let listed: Listed = toml::from_str(include_str!("verbs.toml")).expect("the table of verbs is well formed");
+    let mut names: Vec<&String> = listed.families.keys().collect();
+    names.sort_unstable();
+    let bit = |name: &str| Families(1 << names.iter().position(|one| *one == name).unwrap_or_default());
+    let visit = bit("visit");
+    let mut families: HashMap<String, Families> = HashMap::new();
+    for (name, words) in &listed.families {
+        for word in words {
+            let entry = families.entry(word.clone()).or_default();
+            *entry = entry.and(bit(name));
+        }
+    }
+    Table { families, reading: listed.reading.words, web: listed.web.words, addresses: listed.addresses.words, visit }
+});
+
+/// The family of going to an address.
+pub fn visit() -> Families {
+    TABLE.visit
+}
+
+/// The families of a word in any inflection.
+pub fn of_word(word: &str) -> Families {
+    let lower = word.to_ascii_lowercase();
+    let own = TABLE.families.get(&lower).copied().unwrap_or_default();
+    own.and(bases(&lower).find_map(|base| TABLE.families.get(&base)).copied().unwrap_or_default())
+}
+
+/// The families of all words of a text.
+pub fn of_text(text: &str) -> Families {
+    words(text).map(|(_, word)| of_word(word)).fold(Families::default(), Families::and)
+}
+
+/// Whether a word, as it stands, can begin an instruction.
+pub fn commands(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    TABLE.families.contains_key(&lower) || TABLE.reading.contains(&lower)
+}
+
+/// Whether a word stands for something behind an address.
+pub fn is_address_word(word: &str) -> bool {
+    TABLE.addresses.contains(&word.to_ascii_lowercase())
+}
+
+/// What a tool does, by its name; empty when it only reads what is at home.
+pub fn of_tool(name: &str) -> Families {
+    let parts: Vec<String> = name_parts(name);
+    let web = if parts.iter().any(|part| TABLE.web.contains(part)) { TABLE.visit } else { Families::default() };
+    if parts.first().is_some_and(|first| TABLE.reading.contains(first)) {
+        return web;
+    }
+    parts.iter().map(|part| of_word(part)).fold(Families::default(), Families::and).without(TABLE.visit).and(web)
+}
+
+/// The words of a name in snake, kebab or camel case, in lower case.
+pub fn name_parts(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut last_lower = false;
+    for c in name.chars().take(200) {
+        if !c.is_ascii_alphabetic() || last_lower && c.is_ascii_uppercase() {
+            parts.push(String::new());
+        }
+        if let Some(part) = parts.last_mut().filter(|_| c.is_ascii_alphabetic()) {
+            part.push(c.to_ascii_lowercase());
+        }
+        last_lower = c.is_ascii_lowercase();
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// The words of a text with where they begin, in ASCII letters, hyphens and apostrophes.
+pub fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_inner = |c: char| c.is_ascii_alphabetic() || c == '\'' || c == '-';
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..)?;
+        let start = at + rest.find(|c: char| c.is_ascii_alphabetic())?;
+        let tail = text.get(start..)?;
+        let end = start + tail.find(|c: char| !is_inner(c)).unwrap_or(tail.len());
+        at = end;
+        Some((start, text.get(start..end)?))
+    })
+}
+
+/// What an inflected word may be an inflection of.
+fn bases(word: &str) -> impl Iterator<Item = String> {
+    const ENDINGS: [(&str, &str); 7] =
+        [("ying", "y"), ("ing", ""), ("ied", "y"), ("ies", "y"), ("ed", ""), ("es", ""), ("s", "")];
+    let stems = ENDINGS.iter().filter_map(|(ending, put)| {
+        let stem = word.strip_suffix(ending).filter(|stem| stem.len() + put.len() >= 3)?;
+        Some(format!("{stem}{put}"))
+    });
+    let all: Vec<String> = stems
+        .flat_map(|stem| {
+            let mut undoubled = stem.clone();
+            let last = undoubled.pop();
+            let doubled = undoubled.len() > 2 && undoubled.chars().next_back() == last;
+            [Some(format!("{stem}e")), doubled.then_some(undoubled), Some(stem)].into_iter().flatten().rev()
+        })
+        .collect();
+    all.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_a_verb_in_every_inflection_and_a_tool_by_its_name() {
+        for (one, other) in [
+            ("sending", "send"),
+            ("copied", "copy"),
+            ("booked", "book"),
+            ("deletes", "delete"),
+            ("dropped", "drop"),
+            ("sharing", "share"),
+        ] {
+            assert_eq!(of_word(one), of_word(other), "{one}");
+            assert!(!of_word(one).is_empty(), "{one}");
+        }
+        assert!(of_word("ferry").is_empty());
+        assert!(of_tool("get_balance").is_empty());
+        assert!(of_tool("searchFiles").is_empty());
+        assert_eq!(of_tool("get_webpage"), visit());
+        assert!(!of_tool("sendEmail").shared(of_word("email")).is_empty());
+        assert!(!of_tool("reserve_table").shared(of_word("reservation")).is_empty());
+    }
+}

@@ -1,0 +1,201 @@
+//! Tables of patterns behind one look at the text.
+//!
+//! A table is data: patterns with the words ("anchors") without which none of them can match. One pass looks for all
+//! anchors at once; a pattern is tried only around its own. Nothing here decides what a match means. Everything is
+//! linear in the text.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use regex::Regex;
+use serde::Deserialize;
+
+use crate::text::{head, tail};
+
+/// How much of the text around an anchor a pattern may cover.
+const BEFORE_BYTES: usize = 300;
+const AFTER_BYTES: usize = 700;
+/// Matches of one pattern that are looked at.
+const MATCHES_MAX: usize = 64;
+
+/// How much a match needs beside itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// Counts unless it is quoted, denied or reported.
+    #[default]
+    Phrase,
+    /// Counts wherever it stands.
+    Structure,
+    /// Counts together with others.
+    Sign,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    #[serde(default)]
+    tier: Tier,
+    anchors: Vec<String>,
+    pattern: String,
+    needs: Option<String>,
+    needs_not: Option<String>,
+    /// Case matters.
+    #[serde(default)]
+    exact: bool,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    pattern: Vec<Entry>,
+}
+
+/// One pattern.
+#[derive(Debug)]
+pub struct Pattern {
+    /// What it is called in evidence.
+    pub name: String,
+    /// How much a match needs beside itself.
+    pub tier: Tier,
+    shape: Regex,
+    needs: Option<Regex>,
+    needs_not: Option<Regex>,
+}
+
+/// Patterns behind their anchors.
+#[derive(Debug)]
+pub struct Table {
+    patterns: Vec<Pattern>,
+    anchors: AhoCorasick,
+    /// The pattern of each anchor.
+    owners: Vec<usize>,
+}
+
+/// A match.
+#[derive(Debug, Clone)]
+pub struct Found<'t> {
+    /// Of which pattern.
+    pub pattern: &'t Pattern,
+    /// Where, in bytes.
+    pub bytes: Range<usize>,
+}
+
+impl Table {
+    /// Reads a table of this program's own.
+    pub fn read(source: &'static str) -> Self {
+        #[expect(clippy::expect_used, reason = "every table is a constant, and a test reads each")]
+        Self::parse(source).expect("a constant table is well formed")
+    }
+
+    fn parse(source: &str) -> Result<Self, String> {
+        let listed: Listed = toml::from_str(source).map_err(|why| why.to_string())?;
+        let mut patterns = Vec::new();
+        let (mut words, mut owners) = (Vec::new(), Vec::new());
+        for entry in listed.pattern {
+            let compile = |shape: &str| {
+                let case = if entry.exact { "" } else { "(?i)" };
+                Regex::new(&format!("{case}{}", spaced(shape))).map_err(|why| format!("{}: {why}", entry.name))
+            };
+            owners.extend(std::iter::repeat_n(patterns.len(), entry.anchors.len()));
+            words.extend(entry.anchors.iter().cloned());
+            patterns.push(Pattern {
+                shape: compile(&entry.pattern)?,
+                needs: entry.needs.as_deref().map(compile).transpose()?,
+                needs_not: entry.needs_not.as_deref().map(compile).transpose()?,
+                name: entry.name.clone(),
+                tier: entry.tier,
+            });
+        }
+        let anchors = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(words)
+            .map_err(|why| why.to_string())?;
+        Ok(Self { patterns, anchors, owners })
+    }
+
+    /// Every match, pattern by pattern.
+    pub fn find(&self, text: &str) -> Vec<Found<'_>> {
+        let mut windows: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
+        for anchor in self.anchors.find_overlapping_iter(text) {
+            let Some(owner) = self.owners.get(anchor.pattern().as_usize()) else { continue };
+            let start = anchor.start().saturating_sub(BEFORE_BYTES);
+            let end = anchor.end().saturating_add(AFTER_BYTES).min(text.len());
+            let own = windows.entry(*owner).or_default();
+            match own.last_mut().filter(|last| last.end >= start) {
+                Some(last) => last.end = last.end.max(end),
+                None => own.push(start..end),
+            }
+        }
+        let mut found = Vec::new();
+        for (owner, windows) in windows {
+            let Some(pattern) = self.patterns.get(owner) else { continue };
+            for window in windows {
+                pattern.find(text, &window, &mut found);
+            }
+        }
+        found
+    }
+}
+
+impl Pattern {
+    fn find<'t>(&'t self, text: &str, window: &Range<usize>, found: &mut Vec<Found<'t>>) {
+        let text = head(text, window.end);
+        let mut from = text.len() - tail(text, text.len().saturating_sub(window.start)).len();
+        for _ in 0..MATCHES_MAX {
+            // Not a slice: what stands before the window shows where words and lines begin.
+            let Some(one) = (from <= text.len()).then(|| self.shape.find_at(text, from)).flatten() else { return };
+            let inside = one.as_str();
+            let kept = self.needs.as_ref().is_none_or(|needs| needs.is_match(inside))
+                && self.needs_not.as_ref().is_none_or(|not| !not.is_match(inside));
+            if kept {
+                found.push(Found { pattern: self, bytes: one.range() });
+            }
+            from = if one.is_empty() { text.len() + 1 } else { one.end() };
+        }
+    }
+}
+
+/// A pattern in which a blank outside a class stands for any run of white space.
+fn spaced(shape: &str) -> String {
+    let mut out = String::with_capacity(shape.len() * 2);
+    let (mut in_class, mut escaped) = (false, false);
+    for c in shape.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '[' => in_class = true,
+            ']' => in_class = false,
+            ' ' if !in_class => {
+                out.push_str(r"\s{1,8}");
+                continue;
+            }
+            _ => {}
+        }
+        out.push(c);
+    }
+    out.replace(r"\s{1,8}?", r"\s{0,8}").replace(r"\s{1,8}{", r"\s{")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blank_is_any_white_space_outside_classes_only() {
+        assert_eq!(spaced("a b[c d]e ?f"), r"a\s{1,8}b[c d]e\s{0,8}f");
+    }
+
+    #[test]
+    fn a_pattern_is_tried_around_its_anchor_only_and_sees_where_lines_begin() {
+        let table =
+            Table::parse("[[pattern]]\nname = \"x\"\nanchors = [\"quay\"]\npattern = '(?m:^)quay [0-9]+'").unwrap();
+        let text = format!("{}a quay 4\nquay  7 and quay 9", "word ".repeat(200));
+        let found: Vec<_> = table.find(&text).into_iter().map(|one| text.get(one.bytes).unwrap().to_owned()).collect();
+        assert_eq!(found, ["quay  7"]);
+        assert!(table.find("nothing here").is_empty());
+    }
+}
