@@ -31,6 +31,8 @@ pub struct Config {
     pub receive: crate::receive::Config,
     /// The web door: `/mcp` and `/api/v1`.
     pub web: crate::serve::Config,
+    /// The tools, whichever door they are called through.
+    pub mcp: crate::serve::McpConfig,
     /// The ops door: `/livez`, `/readyz`, `/metrics`.
     pub ops: crate::ops::Config,
     /// The collector downstream.
@@ -163,6 +165,7 @@ impl Config {
         let mut problems = Vec::new();
         problems.extend(self.receive.problems());
         problems.extend(self.web.problems());
+        problems.extend(self.mcp.problems());
         problems.extend(self.forward.problems());
         if self.forward.tool_traces {
             problems.push("forward.tool_traces is not available yet; leave it false".to_owned());

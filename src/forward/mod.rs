@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 pub use config::{Compression, Config, Error, Origin, Protocol, Target};
 pub use status::{ForwardStatus, State};
 
-use crate::journal::{Journal, Record};
+use crate::journal::{Follower, Journal, Kind, Read, Record};
 use status::Counters;
 
 /// Bytes of bodies under way, over all lanes; a lane has a fixed share, so that none can take another's. Beside it
@@ -120,6 +120,33 @@ async fn keep(setup: lane::Setup) {
             _ => return,
         }
     }
+}
+
+/// Stands in for the forwarder of a lane in a process that sends nothing: what is never sent is passed over, and the
+/// first record that waits for a downstream stays, with everything after it, for a process that has one.
+pub async fn keep_unsent(journal: Journal, lane: Lane, cancel: CancellationToken) {
+    let mut reader = journal.reader(lane, Follower::Forward, journal.forward_cursor(lane));
+    loop {
+        let read = tokio::select! {
+            () = cancel.cancelled() => return,
+            read = reader.next() => read,
+        };
+        match read {
+            Read::Entry(entry) if is_never_sent(entry.record.kind) => journal.forwarded(lane, entry.seq),
+            Read::Gap { last, .. } => journal.forwarded(lane, last),
+            Read::Entry(_) => {
+                let lane = lane.as_str();
+                tracing::info!(lane, "the journal keeps records that no collector has taken yet");
+                return;
+            }
+            Read::Closed => return,
+        }
+    }
+}
+
+/// Kinds of records that a tool made, which stay here.
+fn is_never_sent(kind: Kind) -> bool {
+    matches!(kind, Kind::ToolTrace | Kind::ToolEvaluation | Kind::Tombstone)
 }
 
 impl Forwarder {

@@ -63,6 +63,13 @@ pub struct Runtime {
     pub ops: Option<String>,
 }
 
+impl Runtime {
+    /// Whether it takes spans, as a sidecar does and a process that serves tools alone does not.
+    pub fn takes_spans(&self) -> bool {
+        self.grpc.is_some() || self.http.is_some()
+    }
+}
+
 impl Home {
     /// Makes the folder private, refuses it when it is someone else's, and takes its lock.
     ///

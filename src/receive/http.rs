@@ -59,6 +59,10 @@ async fn export(
 ) -> Result<(Lane, Encoding, Accepted), Fault> {
     let shared = &door.shared;
     door.guard.check(&parts.uri, &parts.headers)?;
+    // A client that looks here for an authorization server must find nothing: at a 401 it would go on looking.
+    if parts.uri.path().starts_with("/.well-known/") {
+        lane(parts.uri.path())?;
+    }
     door.authenticate(&parts.headers)?;
     let lane = lane(parts.uri.path())?;
     if parts.method != Method::POST {

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use iris_core::model::Lane;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal as unix_signal};
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
 use crate::door::{self, Listen};
-use crate::forward::{self, Forwarder, Target};
+use crate::forward::{self, Forwarder, Origin, Target};
 use crate::home::{Home, Runtime};
 use crate::ingest::{self, Admission, Inlet, Pipeline, ReceiveCounters};
 use crate::journal::{Journal, RealDisk};
@@ -60,12 +61,34 @@ impl Sidecar {
     /// # Errors
     /// When the home is held or unsafe, an address is taken, or the journal cannot be opened.
     pub async fn start(config: Config, home: &Path) -> anyhow::Result<Self> {
+        Self::begin(config, home, false).await
+    }
+
+    /// Starts it for the tools alone: every network door closed. What a sidecar before left unsent stays for the next
+    /// one, unless a collector is configured here.
+    ///
+    /// # Errors
+    /// As [`Sidecar::start`].
+    pub async fn start_alone(mut config: Config, home: &Path) -> anyhow::Result<Self> {
+        config.receive.grpc.listen = Listen::Off;
+        config.receive.http.listen = Listen::Off;
+        config.web.listen = Listen::Off;
+        config.ops.listen = Listen::Off;
+        // What the environment says of a collector is meant for the agent that started us, or for its sidecar.
+        if config.forward.origin == Origin::Inherited {
+            config.forward = forward::Config::default();
+        }
+        Self::begin(config, home, true).await
+    }
+
+    async fn begin(config: Config, home: &Path, is_alone: bool) -> anyhow::Result<Self> {
         harden();
         let home = Home::take(home)?;
         let (downstream, own) = (config.forward.clone(), listeners(&config));
         let target = tokio::task::spawn_blocking(move || Target::new(&downstream, downstream.origin, &own)).await??;
         let memory = ingest::limit_bytes();
-        let (journal, recovered) = open_journal(&config, &home, target.is_some()).await?;
+        let message_bytes_max = config.mcp.message_bytes();
+        let (journal, recovered) = open_journal(&config, &home, target.is_some() || is_alone).await?;
         for damage in &recovered.damage {
             tracing::error!(?damage, "the journal is damaged here; what it held there is lost");
         }
@@ -77,6 +100,11 @@ impl Sidecar {
         let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
         let doors = Doors::open(&config.receive, inlet, admission.clone(), memory).await?;
         let forwarder = target.map(|target| forward::start(&journal, &target, None, &ending)).transpose()?;
+        if is_alone && forwarder.is_none() {
+            for lane in Lane::ALL {
+                tasks.spawn(forward::keep_unsent(journal.clone(), lane, ending.clone()));
+            }
+        }
         let app = Arc::new(App {
             rulebook: Rulebook::built_in(),
             settings: Arc::new(config.eval.clone()),
@@ -92,11 +120,13 @@ impl Sidecar {
         }
         if let Some(listener) = web {
             let (app, closing, web) = (Arc::clone(&app), closing.clone(), config.web.clone());
-            tasks.spawn(async move { watched("web", serve::serve(listener, &web, app, closing)).await });
+            let serving = async move { serve::serve(listener, &web, message_bytes_max, app, closing).await };
+            tasks.spawn(watched("web", serving));
         }
         let (folder, for_socket) = (home.path().to_owned(), closing.clone());
         let for_app = Arc::clone(&app);
-        tasks.spawn(async move { watched("socket", serve::listen_socket(&folder, for_app, for_socket)).await });
+        let serving = async move { serve::listen_socket(&folder, for_app, message_bytes_max, for_socket).await };
+        tasks.spawn(watched("socket", serving));
         home.announce(&runtime)?;
         ops.set_ready(true);
         tasks.spawn(open_store(Arc::clone(&app), config, home.path().to_owned(), closing.clone()));
@@ -170,11 +200,15 @@ pub async fn signal() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Files are private, and a crash leaves no image of memory, which holds prompts, behind.
-fn harden() {
+/// Files are private, and no image of memory, which holds prompts, is left behind by a crash or taken by another
+/// process of the same user. The superuser may still trace.
+pub fn harden() {
     rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
     let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
-    if let Err(error) = rustix::process::setrlimit(rustix::process::Resource::Core, none) {
+    let limited = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+    // A limit of zero does not bind a core handler that is a program; this does.
+    let hidden = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    if let Err(error) = limited.and(hidden) {
         tracing::warn!(%error, "core dumps could not be turned off");
     }
 }
@@ -278,4 +312,16 @@ fn describe(doors: &Doors, web: Option<&TcpListener>, ops: Option<&TcpListener>)
         web: web.map(|address| address.to_string()),
         ops: address(ops)?.map(|address| address.to_string()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{DumpableBehavior, Resource, dumpable_behavior, getrlimit};
+
+    #[test]
+    fn memory_is_not_dumped() {
+        super::harden();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+        assert_eq!(getrlimit(Resource::Core).maximum, Some(0));
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
@@ -11,14 +11,19 @@ use axum::routing::{get, post};
 use iris_core::contract::{Error, TOOLS, printable};
 use serde_json::{Map, Value, json};
 
+use super::message::too_large;
+use super::read_body;
 use crate::tools::{App, Caller};
 
 /// The routes under `/api/v1`.
-pub(super) fn routes(app: Arc<App>) -> Router {
+pub(super) fn routes(app: Arc<App>, message_bytes_max: usize) -> Router {
+    let call = move |state: State<Arc<App>>, name: Path<String>, headers: HeaderMap, body: Body| {
+        tool(message_bytes_max, state, name, headers, body)
+    };
     Router::new()
         .route("/health", get(health))
         .route("/tools", get(tools))
-        .route("/tools/{name}", post(tool))
+        .route("/tools/{name}", post(call))
         .route("/traces", get(traces))
         .route("/traces/{trace_id}", get(trace))
         .fallback(no_route)
@@ -62,7 +67,17 @@ async fn tools() -> Response {
     Json(json!({ "tools": tools })).into_response()
 }
 
-async fn tool(State(app): State<Arc<App>>, Path(name): Path<String>, headers: HeaderMap, body: Bytes) -> Response {
+async fn tool(
+    message_bytes_max: usize,
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let Some(body) = read_body(body, message_bytes_max).await else {
+        let error = Error::invalid_argument("", too_large(message_bytes_max));
+        return (StatusCode::PAYLOAD_TOO_LARGE, Json(error.envelope())).into_response();
+    };
     if !is_json(&headers) {
         let body = json!({ "error": "the body must be application/json" });
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, Json(body)).into_response();

@@ -9,13 +9,54 @@ use iris_core::contract::{self, Entry, TOOLS};
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, ErrorCode, Implementation,
+    JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::tools::{App, Caller};
+
+/// The least a message may be allowed, in bytes: a greeting and a small call.
+const MESSAGE_BYTES_LEAST: u64 = 64 * 1024;
+
+/// The most: what one record of the journal may hold is below it.
+const MESSAGE_BYTES_MOST: u64 = 64 * 1024 * 1024;
+
+/// Settings of the tools, whichever door they are called through.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The largest message, in bytes: a line on standard input or the socket, a request body over HTTP. 65536 to
+    /// 67108864.
+    pub message_bytes_max: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { message_bytes_max: 8 * 1024 * 1024 }
+    }
+}
+
+impl Config {
+    /// What is wrong with it.
+    pub fn problems(&self) -> Vec<String> {
+        let range = MESSAGE_BYTES_LEAST..=MESSAGE_BYTES_MOST;
+        if range.contains(&self.message_bytes_max) {
+            return Vec::new();
+        }
+        vec![format!(
+            "mcp.message_bytes_max is {} bytes: valid is {MESSAGE_BYTES_LEAST} to {MESSAGE_BYTES_MOST}",
+            self.message_bytes_max
+        )]
+    }
+
+    /// The limit as a length.
+    pub fn message_bytes(&self) -> usize {
+        usize::try_from(self.message_bytes_max).unwrap_or(usize::MAX)
+    }
+}
 
 /// Serves the tools to one MCP peer.
 #[derive(Clone)]
@@ -47,9 +88,12 @@ impl ServerHandler for Mcp {
 
     async fn list_tools(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        if request.is_some_and(|page| page.cursor.is_some()) {
+            return Err(ErrorData::invalid_params("the list has one page; leave cursor out", None));
+        }
         Ok(ListToolsResult::with_all_items(TOOLS.iter().map(describe).collect()))
     }
 
@@ -62,10 +106,38 @@ impl ServerHandler for Mcp {
         request: CallToolRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        // A tool that does not exist is a mistake of the program, not of the model: the protocol answers it.
+        if contract::tool(&request.name).is_none() {
+            let valid: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+            let message = format!("no tool has that name; valid: {}", valid.join(", "));
+            return Err(ErrorData::invalid_params(message, Some(json!({ "valid": valid }))));
+        }
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
         Ok(self.call(&request.name, arguments).await.into())
     }
+
+    /// Whatever fits no request of the protocol: another method, or one of ours with parameters it does not have.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let name = contract::printable(&request.method);
+        match METHODS.iter().find(|(method, _)| *method == request.method) {
+            Some((method, params)) => Err(ErrorData::invalid_params(format!("{method} takes {params}"), None)),
+            None => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("{name} is not served"), None)),
+        }
+    }
 }
+
+/// What is served, and the parameters it takes.
+const METHODS: &[(&str, &str)] = &[
+    ("initialize", "protocolVersion, capabilities and clientInfo"),
+    ("ping", "no parameters but _meta"),
+    ("server/discover", "no parameters but _meta"),
+    ("tools/list", "no parameters but _meta"),
+    ("tools/call", "name, a string, and optional arguments, an object"),
+];
 
 /// What a client is told of a tool.
 fn describe(entry: &Entry) -> Tool {

@@ -4,39 +4,46 @@
 //! checked before a body is read.
 
 mod api;
+mod lines;
 mod mcp;
+mod message;
+mod relay;
 mod socket;
+mod streamable;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::door::{self, Guard, Listen, Unwelcome, bearer};
-use crate::tools::{App, Caller};
+use crate::tools::App;
 
-pub use mcp::Mcp;
-pub use socket::{bridge, listen as listen_socket};
-
-/// The largest request body, in bytes.
-const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub use mcp::{Config as McpConfig, Mcp};
+pub use message::LIMIT_SETTING;
+pub use relay::{End, Relay, relay};
+pub use socket::{attend, connect, listen as listen_socket};
 
 /// Connections at a time; the longest idle one makes room for the next.
 const CONNECTIONS_MAX: u32 = 256;
 
 /// How long a drain waits for requests in flight.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
+
+/// The longest text of an error that is put into JSON.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// Settings of the web door.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -99,64 +106,127 @@ struct Gate {
 pub async fn serve(
     listener: TcpListener,
     config: &Config,
+    message_bytes_max: usize,
     app: Arc<App>,
     cancel: CancellationToken,
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
-    let router = router(config, address, &app, &cancel);
+    let router = router(config, message_bytes_max, address, &app, &cancel);
     door::serve(listener, CONNECTIONS_MAX, router, cancel, DRAIN_MAX).await;
     Ok(())
 }
 
-fn router(config: &Config, address: std::net::SocketAddr, app: &Arc<App>, cancel: &CancellationToken) -> Router {
+fn router(
+    config: &Config,
+    message_bytes_max: usize,
+    address: std::net::SocketAddr,
+    app: &Arc<App>,
+    cancel: &CancellationToken,
+) -> Router {
     let gate = Gate {
         guard: Arc::new(Guard::new(address, &config.allowed_hosts, &config.allowed_origins)),
         key: config.api_key.clone(),
     };
-    // Host and Origin are checked by the gate, for every route alike.
-    let streamable = StreamableHttpServerConfig::default()
-        .with_legacy_session_mode(false)
-        .with_json_response(true)
-        .with_allowed_hosts(Vec::<String>::new())
-        .with_max_request_body_bytes(BODY_BYTES_MAX)
-        .with_cancellation_token(cancel.child_token());
-    let for_mcp = Arc::clone(app);
-    let mcp = StreamableHttpService::new(
-        move || Ok(Mcp::new(Arc::clone(&for_mcp), Caller::local())),
-        Arc::new(NeverSessionManager::default()),
-        streamable,
-    );
+    let mcp = streamable::routes(Arc::clone(app), message_bytes_max, cancel);
     Router::new()
-        .nest_service("/mcp", mcp)
-        .nest("/api/v1", api::routes(Arc::clone(app)))
+        .route("/mcp", mcp.clone())
+        .route("/mcp/", mcp)
+        .nest("/api/v1", api::routes(Arc::clone(app), message_bytes_max))
         .fallback(api::no_route)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn_with_state(gate, enter))
 }
 
 /// Host and Origin first, then the key; nothing of the body is read before.
 async fn enter(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+    let is_mcp = matches!(request.uri().path(), "/mcp" | "/mcp/");
     if let Err(refused) = gate.guard.check(request.uri(), request.headers()) {
-        return (StatusCode::FORBIDDEN, axum::Json(serde_json::json!({ "error": refused.to_string() })))
-            .into_response();
+        return refusal(StatusCode::FORBIDDEN, &refused.to_string(), is_mcp);
     }
-    let open = request.uri().path() == "/api/v1/health";
-    if let (Some(key), false) = (&gate.key, open)
+    if let (Some(key), false) = (&gate.key, is_open(request.uri().path()))
         && let Err(unwelcome) = bearer(request.headers(), key)
     {
-        return refusal(unwelcome);
+        return unwelcomed(unwelcome, is_mcp);
     }
-    let mut response = next.run(request).await;
+    let response = next.run(request).await;
+    let mut response = in_json(response, is_mcp).await;
     response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response
 }
 
-fn refusal(unwelcome: Unwelcome) -> Response {
-    let body = axum::Json(serde_json::json!({ "error": unwelcome.to_string() }));
-    match unwelcome {
-        Unwelcome::Missing => (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], body).into_response(),
-        Unwelcome::Wrong => (StatusCode::FORBIDDEN, body).into_response(),
+/// What is answered without a key: the health check, and where clients ask whether there is an authorization server.
+/// There is none, and only a plain 404 says so: at a 401 they would try to register.
+fn is_open(path: &str) -> bool {
+    let is_sought = ["/.well-known/", "/mcp/.well-known/"].iter().any(|folder| path.starts_with(folder));
+    is_sought || matches!(path, "/api/v1/health" | "/register")
+}
+
+fn unwelcomed(unwelcome: Unwelcome, is_mcp: bool) -> Response {
+    let status = match unwelcome {
+        Unwelcome::Missing => StatusCode::UNAUTHORIZED,
+        Unwelcome::Wrong => StatusCode::FORBIDDEN,
+    };
+    let mut response = refusal(status, &unwelcome.to_string(), is_mcp);
+    if unwelcome == Unwelcome::Missing {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    response
+}
+
+/// A refusal in the words of the path it answers.
+fn refusal(status: StatusCode, message: &str, is_mcp: bool) -> Response {
+    let body = match is_mcp {
+        true => message::Refusal::not_served(message).to_value(),
+        false => serde_json::json!({ "error": message }),
+    };
+    (status, axum::Json(body)).into_response()
+}
+
+/// Errors are JSON on this door, also those that a library wrote as plain text.
+async fn in_json(response: Response, is_mcp: bool) -> Response {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let is_error = response.status().is_client_error() || response.status().is_server_error();
+    if !is_error || kind.starts_with("application/json") {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let text = axum::body::to_bytes(body, TEXT_BYTES_MAX).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let text = if text.trim().is_empty() { parts.status.canonical_reason().unwrap_or("refused") } else { text.trim() };
+    parts.headers.remove(CONTENT_LENGTH);
+    parts.headers.remove(CONTENT_TYPE);
+    let mut response = refusal(parts.status, text, is_mcp);
+    response.headers_mut().extend(parts.headers);
+    response
+}
+/// How much of a body that is too large is read and thrown away, in bodies: whoever sends it reads the answer only when
+/// it could send on.
+const THROWN_AWAY_MAX: usize = 8;
+
+/// How long that may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A body of at most `bytes_max` bytes. `None` when it is larger, or broke off.
+async fn read_body(mut body: Body, bytes_max: usize) -> Option<Bytes> {
+    let mut kept = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(chunk) = frame.ok()?.into_data() else { continue };
+        if kept.len() + chunk.len() > bytes_max {
+            drop(kept);
+            let mut left = bytes_max.saturating_mul(THROWN_AWAY_MAX);
+            let rest = async {
+                while let Some(Ok(frame)) = body.frame().await {
+                    left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+                    if left == 0 {
+                        break;
+                    }
+                }
+            };
+            let _ = tokio::time::timeout(PATIENCE, rest).await;
+            return None;
+        }
+        kept.extend_from_slice(&chunk);
+    }
+    Some(kept.freeze())
 }
 
 #[cfg(test)]

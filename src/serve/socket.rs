@@ -1,4 +1,4 @@
-//! MCP for local processes: the sidecar serves a socket in its home, and `iris-sidecar mcp` copies its standard
+//! MCP for local processes: the sidecar serves a socket in its home, and `iris-sidecar mcp` relays its standard
 //! streams to it. The two ends must belong to the same user.
 
 use std::io;
@@ -6,15 +6,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::{RoleServer, ServiceExt};
-use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
+use rmcp::ServiceExt;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Mcp;
+use super::lines::Peer;
 use crate::tools::{App, Caller};
 
 /// Peers served at once.
@@ -28,7 +28,7 @@ pub const NAME: &str = "iris.sock";
 ///
 /// # Errors
 /// When the socket cannot be made.
-pub async fn listen(home: &Path, app: Arc<App>, cancel: CancellationToken) -> io::Result<()> {
+pub async fn listen(home: &Path, app: Arc<App>, message_bytes_max: usize, cancel: CancellationToken) -> io::Result<()> {
     let path = home.join(NAME);
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -51,14 +51,10 @@ pub async fn listen(home: &Path, app: Arc<App>, cancel: CancellationToken) -> io
             tracing::warn!("refused a process of another user on the socket");
             continue;
         }
-        let mcp = Mcp::new(Arc::clone(&app), Caller::local());
-        let cancel = cancel.child_token();
+        let attending = attend(stream, Arc::clone(&app), message_bytes_max, cancel.child_token());
         peers.spawn(async move {
             let _place = place;
-            match mcp.serve_with_ct(transport(stream), cancel).await {
-                Ok(running) => drop(running.waiting().await),
-                Err(error) => tracing::debug!(%error, "a peer left before it began"),
-            }
+            attending.await;
         });
     }
     peers.close();
@@ -67,10 +63,19 @@ pub async fn listen(home: &Path, app: Arc<App>, cancel: CancellationToken) -> io
     Ok(())
 }
 
-/// One message a line. A longer one is dropped before it is kept, and the peer stays.
-fn transport(stream: UnixStream) -> AsyncRwTransport<RoleServer, ReadHalf<UnixStream>, WriteHalf<UnixStream>> {
+/// Serves MCP to one peer until it leaves or `cancel`.
+pub async fn attend(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    app: Arc<App>,
+    message_bytes_max: usize,
+    cancel: CancellationToken,
+) {
     let (read, write) = tokio::io::split(stream);
-    AsyncRwTransport::new_server(read, write).with_max_line_length(super::BODY_BYTES_MAX)
+    let peer = Peer::new(read, write, message_bytes_max);
+    match Mcp::new(app, Caller::local()).serve_with_ct(peer, cancel).await {
+        Ok(running) => drop(running.waiting().await),
+        Err(error) => tracing::debug!(%error, "a peer left before it began"),
+    }
 }
 
 fn same_user(stream: &UnixStream) -> bool {
@@ -78,33 +83,14 @@ fn same_user(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == ours)
 }
 
-/// Copies standard input and output to the socket in `home` until either side ends. False when nobody listens there.
+/// The socket in `home`. `None` when nobody listens there.
 ///
 /// # Errors
-/// When copying fails.
-pub async fn bridge(home: &Path) -> io::Result<bool> {
-    let stream = match UnixStream::connect(home.join(NAME)).await {
-        Ok(stream) => stream,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-            return Ok(false);
-        }
-        Err(error) => return Err(error),
-    };
-    let (mut from_sidecar, mut to_sidecar) = stream.into_split();
-    let (mut input, mut output) = rmcp::transport::io::stdio_pipes();
-    let up = async {
-        tokio::io::copy(&mut input, &mut to_sidecar).await?;
-        to_sidecar.shutdown().await
-    };
-    let down = async {
-        tokio::io::copy(&mut from_sidecar, &mut output).await?;
-        output.flush().await
-    };
-    tokio::pin!(up, down);
-    // The peer may close its input and still wait for answers; when the sidecar ends, so do we.
-    tokio::select! {
-        done = &mut down => done?,
-        done = &mut up => { done?; down.await?; }
+/// When someone may listen there and cannot be reached.
+pub async fn connect(home: &Path) -> io::Result<Option<UnixStream>> {
+    match UnixStream::connect(home.join(NAME)).await {
+        Ok(stream) => Ok(Some(stream)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => Ok(None),
+        Err(error) => Err(error),
     }
-    Ok(true)
 }

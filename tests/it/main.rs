@@ -4,4 +4,5 @@ mod acknowledged;
 mod forwarded;
 mod frugal;
 mod refused;
+mod stdio;
 mod support;

@@ -207,6 +207,8 @@ async fn with_a_token_set_every_request_needs_it() {
     let answer = stand.post("/v1/traces", &[PROTOBUF, ("authorization", "Bearer s3cret")], b"").await;
     assert_eq!(answer.status, 200);
     assert_eq!(count(&stand.counters.http.requests.unauthenticated), 2);
+    let answer = exchange(stand.http(), "GET", "/.well-known/oauth-authorization-server", &[], b"").await;
+    assert_eq!((answer.status, answer.header("www-authenticate")), (404, None), "nobody authorizes here");
 }
 
 #[tokio::test]

@@ -12,6 +12,8 @@ async fn a_body_over_the_limit_is_refused_at_every_stage() {
     assert!(big.len() > MIB);
     let declared = stand.post("/v1/traces", &[PROTOBUF], &big).await;
     assert_eq!((declared.status, declared.rpc_status().code), (413, 8));
+    let names_it = |message: &str| message.contains("1048576 bytes") && message.contains("receive.body_bytes_max");
+    assert!(names_it(&declared.rpc_status().message));
     assert_eq!(retry_delay(&declared.rpc_status()), None);
     assert_eq!(declared.header("retry-after"), None, "must not be sent again");
     let announced = ("content-length", "99999999999");
@@ -25,7 +27,7 @@ async fn a_body_over_the_limit_is_refused_at_every_stage() {
     let to = stand.doors.grpc().unwrap();
     for (encoding, body) in [(None, framed(0, &big)), (Some("gzip"), framed(1, &gzip(&big)))] {
         let status = raw(to, TRACES, encoding, body).await;
-        assert_eq!(status.code(), Code::ResourceExhausted, "{encoding:?}");
+        assert_eq!((status.code(), names_it(status.message())), (Code::ResourceExhausted, true), "{encoding:?}");
         assert_eq!(retry_delay(&RpcStatus::decode(status.details()).unwrap()), None, "must not be sent again");
     }
     assert_eq!(stand.bodies().len(), 0);
@@ -49,6 +51,9 @@ async fn an_http1_sender_gets_to_read_why_its_large_body_was_refused() {
     stream.write_all(&body).await.expect("the connection is not reset");
     let answer = timeout(PATIENCE, read_answer(&mut stream)).await.unwrap();
     assert_eq!(answer.status, 413);
+    let status: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    let message = status["message"].as_str().unwrap();
+    assert!(status["code"] == 8 && message.contains("receive.body_bytes_max"), "{status}");
     stand.assert_nothing_held().await;
 }
 
