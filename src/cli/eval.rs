@@ -11,10 +11,8 @@ use iris_core::model::{Evaluation, Tenant, VerdictState};
 
 use super::{Settings, Stop};
 use crate::rulebook::Rulebook;
+use crate::serve::LIMIT_SETTING;
 use crate::tools;
-
-/// The longest line that is read, in bytes.
-const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Judge outputs from JSON Lines, without a sidecar.
 #[derive(Debug, Args)]
@@ -59,7 +57,7 @@ impl Eval {
         let rulebook = Rulebook::built_in();
         let mut output = io::stdout().lock();
         let (mut judged, mut tripped, mut is_read) = (0_usize, 0_usize, true);
-        for (index, line) in lines(input).enumerate() {
+        for (index, line) in lines(input, config.mcp.message_bytes()).enumerate() {
             let line = line.map_err(|error| Stop::usage(format!("{}: line {}: {error}", self.file, index + 1)))?;
             if line.trim().is_empty() {
                 continue;
@@ -111,11 +109,7 @@ impl Eval {
 }
 
 fn judge(line: &str, settings: &evaluate::Settings, rulebook: &Rulebook, index: usize) -> Result<Evaluation, String> {
-    let value = serde_json::from_str(line).map_err(|error| format!("not JSON: column {}", error.column()))?;
-    let args: EvaluateOutputArgs = parse(value).map_err(|error| error.message)?;
-    if args.output.is_none() {
-        return Err("output: needed, there is no store to take it from".to_owned());
-    }
+    let args = arguments(line)?;
     let identity = Identity {
         id: format!("line-{}", index + 1),
         tenant: Tenant::local(),
@@ -138,12 +132,18 @@ fn judge(line: &str, settings: &evaluate::Settings, rulebook: &Rulebook, index: 
     Ok(evaluate::evaluate(&rulebook.snapshot(), &subject, settings, eval_type, identity, crate::telemetry::now()))
 }
 
-/// Lines of bounded length, without their ends.
-fn lines(input: impl BufRead) -> impl Iterator<Item = io::Result<String>> {
-    bounded(input, LINE_BYTES_MAX)
+/// What evaluate_output takes, as it takes it; less what only a store can give.
+fn arguments(line: &str) -> Result<EvaluateOutputArgs, String> {
+    let value = serde_json::from_str(line).map_err(|error| format!("not JSON: column {}", error.column()))?;
+    let args: EvaluateOutputArgs = parse(value).map_err(|error| error.message)?;
+    if args.trace_id.is_some() {
+        return Err("trace_id: there is no store here; give output, input and tool_calls themselves".to_owned());
+    }
+    Ok(args)
 }
 
-fn bounded(mut input: impl BufRead, bytes_max: usize) -> impl Iterator<Item = io::Result<String>> {
+/// Lines of bounded length, without their ends.
+fn lines(mut input: impl BufRead, bytes_max: usize) -> impl Iterator<Item = io::Result<String>> {
     std::iter::from_fn(move || {
         let mut bytes = Vec::new();
         // One more for the end of the line.
@@ -157,7 +157,7 @@ fn bounded(mut input: impl BufRead, bytes_max: usize) -> impl Iterator<Item = io
             bytes.pop();
         }
         if bytes.len() > bytes_max {
-            return Some(Err(io::Error::other(format!("longer than {bytes_max} bytes"))));
+            return Some(Err(io::Error::other(format!("longer than {bytes_max} bytes ({LIMIT_SETTING})"))));
         }
         Some(String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8")))
     })
@@ -167,9 +167,34 @@ fn bounded(mut input: impl BufRead, bytes_max: usize) -> impl Iterator<Item = io
 mod tests {
     use super::*;
 
+    /// Guarantees: what the tool refuses before it looks at its store is refused here in the same words.
+    #[test]
+    fn nothing_is_judged_that_the_tool_refuses() {
+        for (line, words) in [
+            (r#"{"output":"x","eval_typ":"safety"}"#, "eval_typ"),
+            (r#"{"output":"x","eval_type":"safe"}"#, "eval_type"),
+            (r#"{"output":"x","cost_usd":-1}"#, "cost_usd"),
+            (r#"{"output":"x","token_usage":{"total_tokens":-3}}"#, "token_usage.total_tokens"),
+            (r#"{"output":"x","token_usage":{"tokens":3}}"#, "tokens"),
+            (r#"{"output":"x","tool_calls":[{"tool_name":" "}]}"#, "tool_calls[0].tool_name"),
+            (r#"{"output":"x","tool_calls":[{"tool_name":"t","latency_ms":-1}]}"#, "tool_calls[0].latency_ms"),
+            (r#"{"output":"x","tool_calls":[{"tool_name":"t","args":{}}]}"#, "args"),
+            (r#"{"input":"x"}"#, "output"),
+            (r#"{"trace_id":"nonsense"}"#, "trace_id"),
+            (r#"{"output":"x","trace_id":"0af7651916cd43dd8448eb211c80319c"}"#, "no store here"),
+            (r#"["x"]"#, "object"),
+            (r#""x""#, "object"),
+            ("x", "not JSON"),
+        ] {
+            let refused = arguments(line).unwrap_err();
+            assert!(refused.contains(words), "{line}: {refused}");
+        }
+        assert!(arguments(r#"{"output":"x","cost_usd":0,"tool_calls":[]}"#).is_ok());
+    }
+
     #[test]
     fn a_line_of_just_the_limit_is_read_and_a_longer_one_is_not() {
-        let read = |text: &'static str| bounded(text.as_bytes(), 4).map(Result::ok).take(3).collect::<Vec<_>>();
+        let read = |text: &'static str| lines(text.as_bytes(), 4).map(Result::ok).take(3).collect::<Vec<_>>();
         let line = |text: &str| Some(text.to_owned());
         assert_eq!(read("abcd\n\nefgh"), [line("abcd"), line(""), line("efgh")]);
         assert_eq!(read("ab\nabcde\n")[..2], [line("ab"), None]);

@@ -7,7 +7,7 @@ use iris_core::evaluate::{self, Identity, Subject};
 use iris_core::model::{EvalType, Evaluation, Lane, Position, RowKey, Trace, TraceId};
 use serde_json::{Value, json};
 
-use super::{App, Caller, not_negative, to_value, trace_id};
+use super::{App, Caller, to_value, trace_id};
 use crate::store::ToolWrite;
 
 /// Said when the caller did not choose a bundle.
@@ -15,11 +15,7 @@ const NOTE: &str = "eval_type was left out, so every bundle ran; name one to run
 
 impl App {
     pub(super) async fn evaluate_output(&self, args: EvaluateOutputArgs, caller: &Caller) -> Result<Value, Error> {
-        not_negative("cost_usd", args.cost_usd)?;
         let id = args.trace_id.as_deref().map(trace_id).transpose()?;
-        if args.output.is_none() && id.is_none() {
-            return Err(Error::invalid_argument("output", "needed, unless trace_id names a trace that holds one"));
-        }
         let trace = match id {
             Some(id) => Some(self.find(id, caller).await?),
             None => None,

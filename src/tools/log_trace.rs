@@ -9,7 +9,7 @@ use iris_core::model::{
 };
 use serde_json::Value;
 
-use super::{App, Caller, not_negative, to_value};
+use super::{App, Caller, to_value};
 use crate::store::ToolWrite;
 
 /// Steps one call may carry.
@@ -17,15 +17,7 @@ const SPANS_MAX: usize = 10_000;
 
 impl App {
     pub(super) async fn log_trace(&self, args: LogTraceArgs, caller: &Caller) -> Result<Value, Error> {
-        not_negative("cost_usd", args.cost_usd)?;
-        not_negative("latency_ms", args.latency_ms)?;
-        if args.agent_name.trim().is_empty() {
-            return Err(Error::invalid_argument("agent_name", "must not be blank"));
-        }
         let evaluate = args.evaluate.unwrap_or(false);
-        if evaluate && args.output.is_none() {
-            return Err(Error::invalid_argument("evaluate", "needs output; nothing was stored"));
-        }
         let timestamp = match &args.timestamp {
             Some(text) => time("timestamp", text)?,
             None => (self.world.now)(),
@@ -78,6 +70,9 @@ impl App {
         };
         let start = time(&field("start_time"), &span.start_time)?;
         let end = span.end_time.as_deref().map(|text| time(&field("end_time"), text)).transpose()?;
+        if end.is_some_and(|end| end < start) {
+            return Err(Error::invalid_argument(&field("end_time"), "lies before start_time"));
+        }
         let mut attributes = span.attributes.clone().unwrap_or_default();
         attributes.entry("iris.span_kind").or_insert_with(|| serde_json::to_value(span.kind).unwrap_or_default());
         let events = span.events.as_deref().unwrap_or_default().iter().enumerate();

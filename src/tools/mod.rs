@@ -244,15 +244,5 @@ fn to_value<T: serde::Serialize>(app: &App, reply: &T) -> Result<Value, Error> {
     serde_json::to_value(reply).map_err(|error| app.unforeseen(&error))
 }
 
-/// Refuses a number that cannot be meant.
-fn not_negative(field: &str, value: Option<f64>) -> Result<(), Error> {
-    match value {
-        Some(value) if !value.is_finite() || value < 0.0 => {
-            Err(Error::invalid_argument(field, "a finite number, zero or more"))
-        }
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -112,9 +112,36 @@ async fn what_cannot_be_meant_is_refused_by_name() {
         ("get_traces", json!({ "since": "yesterday" }), "since"),
         ("get_traces", json!({ "nonsense": 1 }), "nonsense"),
         ("log_trace", json!({ "agent_name": " " }), "agent_name"),
+        ("log_trace", json!({ "agent_name": "\u{200b}\u{2060}" }), "agent_name"),
         ("log_trace", json!({ "agent_name": "a", "cost_usd": -1 }), "cost_usd"),
+        ("log_trace", json!({ "agent_name": "a", "latency_ms": -0.5 }), "latency_ms"),
+        (
+            "log_trace",
+            json!({ "agent_name": "a", "token_usage": { "prompt_tokens": -1 } }),
+            "token_usage.prompt_tokens",
+        ),
+        ("log_trace", json!({ "agent_name": "a", "token_usage": { "total_tokens": 1.5 } }), "token_usage.total_tokens"),
+        ("log_trace", json!({ "agent_name": "a", "tool_calls": [{ "tool_name": "" }] }), "tool_calls[0].tool_name"),
+        (
+            "log_trace",
+            json!({ "agent_name": "a", "tool_calls": [{ "tool_name": "t" }, { "tool_name": "t", "latency_ms": -1 }] }),
+            "tool_calls[1].latency_ms",
+        ),
+        (
+            "log_trace",
+            json!({ "agent_name": "a", "spans": [{ "name": "s", "start_time": "2026-12-01T09:30:00Z", "end_time": "2026-12-01T10:29:59+01:00" }] }),
+            "spans[0].end_time",
+        ),
+        ("log_trace", json!({ "agent_name": "a", "timestamp": "2026-12-01" }), "timestamp"),
         ("log_trace", json!({ "agent_name": "a", "evaluate": true }), "evaluate"),
         ("evaluate_output", json!({}), "output"),
+        ("evaluate_output", json!({ "trace_id": "xyz" }), "trace_id"),
+        ("evaluate_output", json!({ "output": "x", "cost_usd": -1 }), "cost_usd"),
+        (
+            "evaluate_output",
+            json!({ "output": "x", "tool_calls": [{ "tool_name": "\u{2800}" }] }),
+            "tool_calls[0].tool_name",
+        ),
     ];
     for (tool, arguments, field) in cases {
         let error = stand.call(tool, arguments.clone()).await.unwrap_err();

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Code, Hints, Prose, Tool};
-use crate::model::{EvalType, RuleResult, TokenUsage, ToolCall};
+use super::strict::{Arguments, not_negative, tool_calls};
+use super::{Code, Error, Hints, Prose, Tool};
+use crate::model::{EvalType, RuleResult, TokenUsage, ToolCall, TraceId};
 
 /// The tool.
 pub struct EvaluateOutput;
@@ -83,6 +84,20 @@ pub struct Reply {
     /// Present when eval_type was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+impl Arguments for Args {
+    fn check(&self) -> Result<(), Error> {
+        not_negative("cost_usd", self.cost_usd)?;
+        tool_calls(self.tool_calls.as_deref())?;
+        match &self.trace_id {
+            Some(text) => text.parse::<TraceId>().map(drop).map_err(|error| Error::invalid_argument("trace_id", error)),
+            None if self.output.is_none() => {
+                Err(Error::invalid_argument("output", "needed, unless trace_id names a trace that holds one"))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl Tool for EvaluateOutput {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Code, Hints, Prose, Tool};
+use super::{Arguments, Code, Hints, Prose, Tool};
 use crate::model::{TokenUsage, ToolCall, VerdictState};
 
 /// The tool.
@@ -215,6 +215,8 @@ pub struct NameCount {
     /// How many.
     pub count: u64,
 }
+
+impl Arguments for Args {}
 
 impl Tool for GetTraces {
     const NAME: &'static str = "get_traces";

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Code, Hints, Prose, Tool};
+use super::{Arguments, Code, Hints, Prose, Tool};
 use crate::evaluate::RosterEntry;
 
 /// The tool.
@@ -52,6 +52,8 @@ pub struct Reply {
     /// Stored custom rules that this version could not validate; they do not fire.
     pub quarantined: Vec<Value>,
 }
+
+impl Arguments for Args {}
 
 impl Tool for ListRules {
     const NAME: &'static str = "list_rules";

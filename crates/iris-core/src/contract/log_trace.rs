@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Code, Hints, Prose, Tool};
+use super::strict::{Arguments, not_blank, not_negative, tool_calls};
+use super::{Code, Error, Hints, Prose, Tool};
 use crate::model::{SpanKind, StatusCode, TokenUsage, ToolCall};
 
 /// The tool.
@@ -170,6 +171,19 @@ pub struct Reply {
     /// Why there is no evaluation, when it was asked for and failed: the trace is stored all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+impl Arguments for Args {
+    fn check(&self) -> Result<(), Error> {
+        not_blank("agent_name", &self.agent_name)?;
+        not_negative("cost_usd", self.cost_usd)?;
+        not_negative("latency_ms", self.latency_ms)?;
+        tool_calls(self.tool_calls.as_deref())?;
+        if self.evaluate == Some(true) && self.output.is_none() {
+            return Err(Error::invalid_argument("evaluate", "needs output; nothing was stored"));
+        }
+        Ok(())
+    }
 }
 
 impl Tool for LogTrace {

@@ -22,7 +22,7 @@ pub use get_traces::{
 };
 pub use list_rules::{Args as ListRulesArgs, ListRules, Reply as ListRulesReply};
 pub use log_trace::{Args as LogTraceArgs, Event, LogTrace, Reply as LogTraceReply, Span};
-pub use strict::{parse, printable};
+pub use strict::{Arguments, parse, printable};
 
 /// What a tool says of itself in words. Returns, errors and siblings are generated.
 pub struct Prose {
@@ -64,7 +64,7 @@ pub trait Tool {
     /// Hints for clients.
     const HINTS: Hints;
     /// Its arguments.
-    type Args: serde::de::DeserializeOwned + schemars::JsonSchema;
+    type Args: serde::de::DeserializeOwned + schemars::JsonSchema + Arguments;
     /// Its reply.
     type Reply: serde::Serialize + schemars::JsonSchema;
 }

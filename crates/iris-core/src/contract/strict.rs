@@ -3,17 +3,31 @@
 use serde_json::Value;
 
 use super::{Error, schema};
+use crate::model::ToolCall;
+use crate::text::is_blank;
 
 /// How deep arguments may be nested. What is stored is read back by a parser that stops at 128, inside a record of
 /// its own levels.
 const DEPTH_MAX: usize = 64;
 
+/// What a tool takes, beyond its shape.
+pub trait Arguments {
+    /// Refuses values that cannot be meant.
+    ///
+    /// # Errors
+    /// `IRIS_INVALID_ARGUMENT` that names the field.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
 /// Reads a tool's arguments.
 ///
 /// # Errors
 /// `IRIS_INVALID_ARGUMENT` that names the unknown arguments and the valid ones, or the field that is missing,
-/// malformed or of the wrong type. Names are checked in every nested object whose shape is fixed.
-pub fn parse<A: serde::de::DeserializeOwned + schemars::JsonSchema>(arguments: Value) -> Result<A, Error> {
+/// malformed, of the wrong type or of a value that cannot be meant. Names are checked in every nested object whose
+/// shape is fixed.
+pub fn parse<A: serde::de::DeserializeOwned + schemars::JsonSchema + Arguments>(arguments: Value) -> Result<A, Error> {
     let arguments = if arguments.is_null() { Value::Object(serde_json::Map::new()) } else { arguments };
     if !arguments.is_object() {
         return Err(Error::invalid_argument("", "arguments must be a JSON object"));
@@ -22,10 +36,35 @@ pub fn parse<A: serde::de::DeserializeOwned + schemars::JsonSchema>(arguments: V
         return Err(Error::invalid_argument("", format!("arguments are nested deeper than {DEPTH_MAX} levels")));
     }
     check_names(&schema::<A>(), &arguments, "")?;
-    serde_path_to_error::deserialize(arguments).map_err(|error| {
+    let read: A = serde_path_to_error::deserialize(arguments).map_err(|error| {
         let path = error.path().to_string();
         let field = if path == "." { "" } else { path.as_str() };
         Error::invalid_argument(field, without_echo(&error.into_inner().to_string()))
+    })?;
+    read.check()?;
+    Ok(read)
+}
+
+/// Refuses a number that cannot be meant.
+pub(super) fn not_negative(field: &str, value: Option<f64>) -> Result<(), Error> {
+    match value {
+        Some(value) if !value.is_finite() || value < 0.0 => {
+            Err(Error::invalid_argument(field, "a finite number, zero or more"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a name that shows nothing: every lookup by it, and every rule that reads it, would be blind.
+pub(super) fn not_blank(field: &str, name: &str) -> Result<(), Error> {
+    if is_blank(name) { Err(Error::invalid_argument(field, "must not be blank")) } else { Ok(()) }
+}
+
+/// Refuses a tool call without a name or with a time that cannot be meant.
+pub(super) fn tool_calls(calls: Option<&[ToolCall]>) -> Result<(), Error> {
+    calls.unwrap_or_default().iter().enumerate().try_for_each(|(index, call)| {
+        not_blank(&format!("tool_calls[{index}].tool_name"), &call.tool_name)?;
+        not_negative(&format!("tool_calls[{index}].latency_ms"), call.latency_ms)
     })
 }
 

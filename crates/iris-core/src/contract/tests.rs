@@ -48,6 +48,35 @@ fn a_missing_argument_is_named() {
 }
 
 #[test]
+fn a_value_that_cannot_be_meant_is_refused_by_its_field() {
+    for (arguments, field) in [
+        (json!({"agent_name": ""}), "agent_name"),
+        (json!({"agent_name": " \t"}), "agent_name"),
+        (json!({"agent_name": "\u{200b}"}), "agent_name"),
+        (json!({"agent_name": "a", "cost_usd": -0.01}), "cost_usd"),
+        (json!({"agent_name": "a", "latency_ms": -1}), "latency_ms"),
+        (json!({"agent_name": "a", "token_usage": {"completion_tokens": -1}}), "token_usage.completion_tokens"),
+        (json!({"agent_name": "a", "tool_calls": [{"tool_name": ""}]}), "tool_calls[0].tool_name"),
+        (json!({"agent_name": "a", "tool_calls": [{"tool_name": "t", "latency_ms": -1}]}), "tool_calls[0].latency_ms"),
+        (json!({"agent_name": "a", "evaluate": true}), "evaluate"),
+    ] {
+        let error = parse::<LogTraceArgs>(arguments.clone()).unwrap_err();
+        assert_eq!((error.code, error.field.as_deref()), (Code::InvalidArgument, Some(field)), "{arguments}");
+    }
+    for (arguments, field) in [
+        (json!({"output": "x", "cost_usd": -1}), "cost_usd"),
+        (json!({"output": "x", "tool_calls": [{"tool_name": "\u{2060}"}]}), "tool_calls[0].tool_name"),
+        (json!({"output": "x", "trace_id": "0AF7651916CD43DD8448EB211C80319C0"}), "trace_id"),
+        (json!({"input": "x"}), "output"),
+    ] {
+        let error = parse::<EvaluateOutputArgs>(arguments.clone()).unwrap_err();
+        assert_eq!((error.code, error.field.as_deref()), (Code::InvalidArgument, Some(field)), "{arguments}");
+    }
+    let usual = json!({"agent_name": "a", "cost_usd": 0, "latency_ms": 0, "token_usage": {"total_tokens": 0}, "tool_calls": []});
+    assert!(parse::<LogTraceArgs>(usual).is_ok());
+}
+
+#[test]
 fn every_description_has_the_five_parts_within_450_words_and_names_every_reply_field() {
     for entry in TOOLS {
         let text = (entry.describe)();
