@@ -23,7 +23,7 @@ release: lib ## Build the release binary, with the DuckDB library beside it
 check: lib ## The quick loop: format, lints, licences, core tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --log-level error check; else echo "cargo-deny is not installed: skipped"; fi
+	@scripts/cargo-deny || { code=$$?; [ $$code -eq 77 ] && echo "skipped"; }
 	$(CARGO) test -p iris-core
 
 test: lib ## Every test, with a table of suites at the end
