@@ -313,7 +313,6 @@ struct Inner {
     lanes: [LaneHandle; 3],
     key: Arc<Key>,
     keeper: Arc<Keeper>,
-    seqs: Arc<AtomicU64>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -387,7 +386,7 @@ impl Journal {
             handles.push(LaneHandle { shared, commands });
         }
         let lanes = handles.try_into().map_err(|_| io::Error::other("not three lanes"))?;
-        let inner = Inner { lanes, key, keeper, seqs, threads: Mutex::new(threads) };
+        let inner = Inner { lanes, key, keeper, threads: Mutex::new(threads) };
         Ok((Self { inner: Arc::new(inner) }, recovered))
     }
 
@@ -445,11 +444,6 @@ impl Journal {
     /// Where the forwarder goes on.
     pub fn forward_cursor(&self, lane: Lane) -> u64 {
         self.lane(lane).shared.state().forwarded
-    }
-
-    /// Gives out no seq up to and including this one any more: for a store that has seen more than this journal.
-    pub fn skip_past(&self, seq: u64) {
-        self.inner.seqs.fetch_max(seq.saturating_add(1), Ordering::Relaxed);
     }
 
     /// Ends the lane's open segment, so that what is in it is deleted as soon as both followers are past it.

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use iris_core::model::Lane;
 use serde_json::{Value, json};
 
-use crate::forward::{Forwarder, Lanes};
-use crate::ingest::{Admission, DoorCounters, LaneCounters, ReceiveCounters};
+use crate::forward::{ForwardStatus, Forwarder, Lanes};
+use crate::ingest::{Admission, DoorCounters, LaneCounters, LaneLag, PipelineStatus, ReceiveCounters, RequestCounters};
 use crate::journal::{Journal, LaneStatus};
 use crate::ops::{Family, Kind, Ops, Sample};
+use crate::store;
 use crate::tools::App;
 
 /// Reads one counter of a signal at a door.
@@ -64,6 +65,88 @@ const RECEIVED: [(Lane, &str, &str, Read); 17] = [
         &lane.unkept
     }),
 ];
+
+/// One metric: its name, what it counts, how it moves, and where it is read.
+struct Row<T> {
+    name: &'static str,
+    help: &'static str,
+    kind: Kind,
+    read: fn(&T) -> u64,
+}
+
+const fn counter<T>(name: &'static str, help: &'static str, read: fn(&T) -> u64) -> Row<T> {
+    Row { name, help, kind: Kind::Counter, read }
+}
+
+const fn gauge<T>(name: &'static str, help: &'static str, read: fn(&T) -> u64) -> Row<T> {
+    Row { name, help, kind: Kind::Gauge, read }
+}
+
+/// Of each OTLP door.
+const DOORS: &[Row<DoorCounters>] = &[
+    counter("iris_receiver_connections", "Connections taken", |door| load(&door.connections)),
+    counter("iris_receiver_evicted_connections", "Idle connections closed to make room for new ones", |door| {
+        load(&door.evicted)
+    }),
+];
+
+/// Reads one reason for which a door did not accept a request.
+type ReadRequests = fn(&RequestCounters) -> &AtomicU64;
+
+/// Why a door did not accept requests.
+const REASONS: &[(&str, ReadRequests)] = &[
+    ("malformed", |requests| &requests.malformed),
+    ("too_large", |requests| &requests.too_large),
+    ("busy", |requests| &requests.busy),
+    ("full", |requests| &requests.full),
+    ("failed", |requests| &requests.failed),
+    ("timed_out", |requests| &requests.timed_out),
+    ("aborted", |requests| &requests.aborted),
+    ("unauthenticated", |requests| &requests.unauthenticated),
+    ("foreign", |requests| &requests.foreign),
+    ("misdirected", |requests| &requests.misdirected),
+];
+
+/// Of each lane of the journal.
+const JOURNAL: &[Row<LaneStatus>] = &[
+    gauge("iris_journal_bytes", "Bytes on disk", |lane| lane.bytes),
+    gauge("iris_journal_bytes_max", "Bytes a lane may have", |lane| lane.bytes_max),
+    counter("iris_journal_records", "Records acknowledged", |lane| lane.records),
+    counter("iris_journal_syncs", "Syncs that records waited for", |lane| lane.syncs),
+    counter("iris_journal_failures", "Failed writes and syncs", |lane| lane.failures),
+    counter("iris_journal_damaged", "Damaged places found", |lane| lane.damaged),
+    counter("iris_journal_dropped_records", "Records dropped for the forwarder", |lane| lane.dropped_records),
+    counter("iris_journal_dropped_segments", "Segments dropped for the forwarder", |lane| lane.dropped_segments),
+    counter("iris_journal_refused_records", "Records refused because the lane was full", |lane| lane.refused_full),
+];
+
+/// Of each lane that is forwarded.
+const FORWARD: &[Row<ForwardStatus>] = &[
+    counter("iris_forward_sent_records", "Records the downstream took", |lane| lane.sent),
+    counter("iris_forward_failed_attempts", "Attempts made again", |lane| lane.failed),
+    counter("iris_forward_dropped_records", "Records never sent", |lane| lane.dropped),
+    gauge("iris_forward_lag_records", "Records behind the cursor", |lane| lane.lag_records),
+];
+
+/// Of the store, once it is open.
+const STORE: &[Row<store::Status>] = &[
+    counter("iris_store_rows", "Rows of spans committed to DuckDB", |store| store.rows),
+    counter("iris_store_groups", "Transactions that committed them", |store| store.groups),
+    counter("iris_store_rows_set_aside", "Rows that DuckDB refused", |store| store.set_aside),
+    gauge("iris_store_wal_bytes", "Bytes of DuckDB's write-ahead log", |store| store.wal_bytes),
+];
+
+/// Of the way from the journal to the verdict, once the store is open.
+const PIPELINE: &[Row<PipelineStatus>] = &[
+    gauge("iris_traces_open", "Traces that have not settled", |pipeline| count(pipeline.traces.open)),
+    counter("iris_traces_judged", "Traces settled and judged", |pipeline| pipeline.judged),
+    counter("iris_pipeline_panics", "Panics caught while understanding or judging", |pipeline| pipeline.panics),
+    counter("iris_pipeline_poisoned", "Records and traces set aside", |pipeline| pipeline.poisoned),
+];
+
+/// Of each lane that is read.
+const LAGS: &[Row<LaneLag>] =
+    &[gauge("iris_pipeline_lag_records", "Acknowledged records not yet understood", |lane| lane.lag)];
 
 /// Everything the ops door looks at.
 struct Rooms {
@@ -129,221 +212,66 @@ impl Rooms {
     }
 
     fn families(&self) -> Vec<Family> {
-        let mut families = self.received();
-        families.extend(self.journalled());
-        families.extend(self.forwarded());
+        let doors = [("grpc", &self.counters.grpc), ("http", &self.counters.http)];
+        let mut families = received(&doors);
+        families.extend(by(DOORS, "transport", doors));
+        families.push(not_accepted(&doors));
+        let lanes = self.journal.status();
+        families.extend(by(JOURNAL, "lane", lanes.iter().map(|status| (status.lane.as_str(), status))));
+        if let Some(lanes) = self.forward.as_ref().map(Lanes::status) {
+            families.extend(by(FORWARD, "lane", lanes.iter().map(|status| (status.lane.as_str(), status))));
+        }
         if let Some(backend) = self.app.backend.get() {
             let (store, pipeline) = (backend.store.status(), backend.pipeline.status());
-            families.push(Family::one(
-                "iris_store_rows",
-                "Rows of spans committed to DuckDB",
-                Kind::Counter,
-                store.rows,
-            ));
-            families.push(Family::one(
-                "iris_store_groups",
-                "Transactions that committed them",
-                Kind::Counter,
-                store.groups,
-            ));
-            families.push(Family::one(
-                "iris_store_rows_set_aside",
-                "Rows that DuckDB refused",
-                Kind::Counter,
-                store.set_aside,
-            ));
-            families.push(Family::one(
-                "iris_store_wal_bytes",
-                "Bytes of DuckDB's write-ahead log",
-                Kind::Gauge,
-                store.wal_bytes,
-            ));
-            families.push(Family::one(
-                "iris_traces_open",
-                "Traces that have not settled",
-                Kind::Gauge,
-                count(pipeline.traces.open),
-            ));
-            families.push(Family::one(
-                "iris_traces_judged",
-                "Traces settled and judged",
-                Kind::Counter,
-                pipeline.judged,
-            ));
-            families.push(Family::one(
-                "iris_pipeline_panics",
-                "Panics caught while understanding or judging",
-                Kind::Counter,
-                pipeline.panics,
-            ));
-            families.push(Family::one(
-                "iris_pipeline_poisoned",
-                "Records and traces set aside",
-                Kind::Counter,
-                pipeline.poisoned,
-            ));
-            let lags = pipeline.lanes.iter().map(|lane| (lane.lane.as_str().to_owned(), lane.lag));
-            families.push(Family::by(
-                "iris_pipeline_lag_records",
-                "Acknowledged records not yet understood",
-                Kind::Gauge,
-                "lane",
-                lags,
-            ));
+            families.extend(STORE.iter().map(|row| Family::one(row.name, row.help, row.kind, (row.read)(&store))));
+            families
+                .extend(PIPELINE.iter().map(|row| Family::one(row.name, row.help, row.kind, (row.read)(&pipeline))));
+            families.extend(by(LAGS, "lane", pipeline.lanes.iter().map(|lag| (lag.lane.as_str(), lag))));
         }
         families
     }
+}
 
-    /// In the collector's names, one a signal.
-    fn received(&self) -> Vec<Family> {
-        let doors: [(&str, &DoorCounters); 2] = [("grpc", &self.counters.grpc), ("http", &self.counters.http)];
-        let by_door = |lane: Lane, read: Read| {
-            doors.map(|(door, counters)| (door.to_owned(), read(counters.lane(lane)).load(Ordering::Relaxed)))
-        };
-        let mut families: Vec<Family> = RECEIVED
-            .iter()
-            .map(|(lane, name, help, read)| Family::by(name, help, Kind::Counter, "transport", by_door(*lane, *read)))
-            .collect();
-        let by_transport = |read: fn(&DoorCounters) -> &AtomicU64| {
-            doors.map(|(door, counters)| (door.to_owned(), read(counters).load(Ordering::Relaxed)))
-        };
-        families.push(Family::by(
-            "iris_receiver_connections",
-            "Connections taken",
-            Kind::Counter,
-            "transport",
-            by_transport(|door| &door.connections),
-        ));
-        families.push(Family::by(
-            "iris_receiver_evicted_connections",
-            "Idle connections closed to make room for new ones",
-            Kind::Counter,
-            "transport",
-            by_transport(|door| &door.evicted),
-        ));
-        families.push(self.not_accepted(&doors));
-        families
-    }
+/// One metric a row, with one value for each that is asked.
+fn by<'a, T: 'static>(
+    table: &'static [Row<T>],
+    label: &'static str,
+    all: impl IntoIterator<Item = (&'static str, &'a T)>,
+) -> impl Iterator<Item = Family> {
+    let all: Vec<_> = all.into_iter().collect();
+    table.iter().map(move |row| {
+        let values = all.iter().map(|(name, one)| ((*name).to_owned(), (row.read)(one)));
+        Family::by(row.name, row.help, row.kind, label, values)
+    })
+}
 
-    fn not_accepted(&self, doors: &[(&str, &DoorCounters); 2]) -> Family {
-        let mut samples = Vec::new();
-        for (door, counters) in doors {
-            let requests = &counters.requests;
-            let reasons = [
-                ("malformed", &requests.malformed),
-                ("too_large", &requests.too_large),
-                ("busy", &requests.busy),
-                ("full", &requests.full),
-                ("failed", &requests.failed),
-                ("timed_out", &requests.timed_out),
-                ("aborted", &requests.aborted),
-                ("unauthenticated", &requests.unauthenticated),
-                ("foreign", &requests.foreign),
-                ("misdirected", &requests.misdirected),
-            ];
-            samples.extend(reasons.map(|(reason, counter)| Sample {
-                labels: vec![("transport", (*door).to_owned()), ("reason", reason.to_owned())],
-                value: counter.load(Ordering::Relaxed),
-            }));
-        }
-        Family {
-            name: "iris_receiver_requests_not_accepted",
-            help: "OTLP requests that were not accepted",
-            kind: Kind::Counter,
-            samples,
-        }
-    }
+/// In the collector's names, one a signal.
+fn received(doors: &[(&'static str, &DoorCounters); 2]) -> Vec<Family> {
+    RECEIVED
+        .iter()
+        .map(|(lane, name, help, read)| {
+            let values = doors.map(|(door, counters)| (door.to_owned(), load(read(counters.lane(*lane)))));
+            Family::by(name, help, Kind::Counter, "transport", values)
+        })
+        .collect()
+}
 
-    fn journalled(&self) -> Vec<Family> {
-        let lanes = self.journal.status();
-        let by = |read: fn(&LaneStatus) -> u64| {
-            lanes.iter().map(|lane| (lane.lane.as_str().to_owned(), read(lane))).collect::<Vec<_>>()
-        };
-        vec![
-            Family::by("iris_journal_bytes", "Bytes on disk", Kind::Gauge, "lane", by(|lane| lane.bytes)),
-            Family::by(
-                "iris_journal_bytes_max",
-                "Bytes a lane may have",
-                Kind::Gauge,
-                "lane",
-                by(|lane| lane.bytes_max),
-            ),
-            Family::by("iris_journal_records", "Records acknowledged", Kind::Counter, "lane", by(|lane| lane.records)),
-            Family::by(
-                "iris_journal_syncs",
-                "Syncs that records waited for",
-                Kind::Counter,
-                "lane",
-                by(|lane| lane.syncs),
-            ),
-            Family::by(
-                "iris_journal_failures",
-                "Failed writes and syncs",
-                Kind::Counter,
-                "lane",
-                by(|lane| lane.failures),
-            ),
-            Family::by("iris_journal_damaged", "Damaged places found", Kind::Counter, "lane", by(|lane| lane.damaged)),
-            Family::by(
-                "iris_journal_dropped_records",
-                "Records dropped for the forwarder",
-                Kind::Counter,
-                "lane",
-                by(|lane| lane.dropped_records),
-            ),
-            Family::by(
-                "iris_journal_dropped_segments",
-                "Segments dropped for the forwarder",
-                Kind::Counter,
-                "lane",
-                by(|lane| lane.dropped_segments),
-            ),
-            Family::by(
-                "iris_journal_refused_records",
-                "Records refused because the lane was full",
-                Kind::Counter,
-                "lane",
-                by(|lane| lane.refused_full),
-            ),
-        ]
+fn not_accepted(doors: &[(&'static str, &DoorCounters); 2]) -> Family {
+    let sample = |door: &str, counters: &DoorCounters, (reason, read): &(&str, ReadRequests)| Sample {
+        labels: vec![("transport", door.to_owned()), ("reason", (*reason).to_owned())],
+        value: load(read(&counters.requests)),
+    };
+    let samples = doors.iter().flat_map(|(door, counters)| REASONS.iter().map(move |row| sample(door, counters, row)));
+    Family {
+        name: "iris_receiver_requests_not_accepted",
+        help: "OTLP requests that were not accepted",
+        kind: Kind::Counter,
+        samples: samples.collect(),
     }
+}
 
-    fn forwarded(&self) -> Vec<Family> {
-        let Some(lanes) = self.forward.as_ref().map(Lanes::status) else { return Vec::new() };
-        let by = |read: fn(&crate::forward::ForwardStatus) -> u64| {
-            lanes.iter().map(|lane| (lane.lane.as_str().to_owned(), read(lane))).collect::<Vec<_>>()
-        };
-        vec![
-            Family::by(
-                "iris_forward_sent_records",
-                "Records the downstream took",
-                Kind::Counter,
-                "lane",
-                by(|lane| lane.sent),
-            ),
-            Family::by(
-                "iris_forward_failed_attempts",
-                "Attempts made again",
-                Kind::Counter,
-                "lane",
-                by(|lane| lane.failed),
-            ),
-            Family::by(
-                "iris_forward_dropped_records",
-                "Records never sent",
-                Kind::Counter,
-                "lane",
-                by(|lane| lane.dropped),
-            ),
-            Family::by(
-                "iris_forward_lag_records",
-                "Records behind the cursor",
-                Kind::Gauge,
-                "lane",
-                by(|lane| lane.lag_records),
-            ),
-        ]
-    }
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }
 
 /// How long a refused append counts: who sends only to what is ready would never show that it is over.
@@ -384,7 +312,13 @@ mod tests {
 
     #[test]
     fn no_counter_is_told_twice() {
-        let names: std::collections::BTreeSet<_> = RECEIVED.iter().map(|row| row.1).collect();
-        assert_eq!(names.len(), RECEIVED.len());
+        fn names<T>(table: &'static [Row<T>]) -> impl Iterator<Item = &'static str> {
+            table.iter().map(|row| row.name)
+        }
+        let all: Vec<&str> = RECEIVED.iter().map(|row| row.1).chain(names(DOORS)).chain(names(JOURNAL)).collect();
+        let all: Vec<&str> = all.into_iter().chain(names(FORWARD)).chain(names(STORE)).chain(names(PIPELINE)).collect();
+        let all: Vec<&str> = all.into_iter().chain(names(LAGS)).collect();
+        assert_eq!(all.len(), 17 + 2 + 9 + 4 + 4 + 4 + 1, "a metric came or went");
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
     }
 }

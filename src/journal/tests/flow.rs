@@ -320,8 +320,7 @@ fn a_seq_the_store_knows_is_never_given_out_again() {
         let (journal, recovered) = open(&disk, &Config::default(), false);
         let first = journal.append(Lane::Traces, record("a")).await.unwrap();
         assert!(first >= recovered.next_seq);
-        journal.skip_past(first + 5_000_000);
-        assert!(journal.append(Lane::Logs, record("b")).await.unwrap() > first + 5_000_000);
+        assert!(journal.append(Lane::Logs, record("b")).await.unwrap() > first, "one counter for all lanes");
         drop(journal);
         // The whole journal is gone; a fresh one still stays above it, as the clock has moved on or not.
         let (_, fresh) = open(&ForgetfulDisk::new(HOME), &Config::default(), false);
