@@ -18,6 +18,8 @@ pub(super) struct Pending {
     queue: VecDeque<Queued>,
     rows: usize,
     bytes: usize,
+    /// Of the items that make rows of `spans`.
+    row_bytes: usize,
     tools: HashSet<Position>,
     /// The settled position of everything already committed or written before the queue.
     settled: Settled,
@@ -25,7 +27,7 @@ pub(super) struct Pending {
 
 impl Pending {
     pub fn new(settled: Settled) -> Self {
-        Self { queue: VecDeque::new(), rows: 0, bytes: 0, tools: HashSet::new(), settled }
+        Self { queue: VecDeque::new(), rows: 0, bytes: 0, row_bytes: 0, tools: HashSet::new(), settled }
     }
 
     pub fn push(&mut self, item: Item) {
@@ -40,6 +42,9 @@ impl Pending {
         let weight = item.weight();
         self.rows += item.rows();
         self.bytes += weight;
+        if item.rows() > 0 {
+            self.row_bytes += weight;
+        }
         self.queue.push_back(Queued { item, weight, since: Instant::now() });
     }
 
@@ -55,8 +60,10 @@ impl Pending {
         self.tools.contains(&position)
     }
 
+    /// Traces and evaluations that wait beside the rows do not count towards `bytes_max` before they are as many
+    /// bytes themselves: they would keep a group from ever being whole.
     pub const fn is_full(&self, rows_max: usize, bytes_max: usize) -> bool {
-        self.rows >= rows_max || self.bytes >= bytes_max
+        self.rows >= rows_max || self.row_bytes >= bytes_max || self.bytes - self.row_bytes >= bytes_max
     }
 
     /// When the oldest will have waited long enough.
@@ -66,14 +73,18 @@ impl Pending {
 
     /// How many items make the next transaction: never more rows than a full group, so that row groups stay whole.
     pub fn cut(&self, rows_max: usize, bytes_max: usize) -> usize {
-        let (mut rows, mut bytes) = (0, 0);
+        let (mut rows, mut row_bytes, mut other_bytes) = (0, 0, 0);
         for (index, queued) in self.queue.iter().enumerate() {
             let more = queued.item.rows();
-            if index > 0 && (rows + more > rows_max || bytes >= bytes_max) {
+            if index > 0 && (rows + more > rows_max || row_bytes >= bytes_max || other_bytes >= bytes_max) {
                 return index;
             }
             rows += more;
-            bytes += queued.weight;
+            if more > 0 {
+                row_bytes += queued.weight;
+            } else {
+                other_bytes += queued.weight;
+            }
         }
         self.queue.len()
     }
@@ -102,6 +113,9 @@ impl Pending {
         for queued in self.queue.drain(..count.min(self.queue.len())) {
             self.rows -= queued.item.rows();
             self.bytes -= queued.weight;
+            if queued.item.rows() > 0 {
+                self.row_bytes -= queued.weight;
+            }
             match queued.item {
                 Item::Tool(write) => {
                     self.tools.remove(&write.position());

@@ -2,7 +2,10 @@
 //! back from JSON, so that a field added to it later needs no column.
 
 use duckdb::{Appender, params};
-use iris_core::model::{Position, Timestamp, Trace};
+use iris_core::model::{
+    CostSource, Position, Run, SpanId, Tenant, Timestamp, TokenUsage, ToolCall, Trace, TraceId, TraceSource,
+};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Error;
@@ -24,23 +27,170 @@ const TEXTS: [&str; 2] = ["input", "output"];
 const DOCUMENTS: [&str; 3] = ["tool_calls", "metadata", "runs"];
 
 struct Parts {
-    texts: [Option<String>; 2],
-    documents: [Option<String>; 3],
+    tool_calls: Option<String>,
+    metadata: String,
+    runs: String,
     body: String,
 }
 
+/// Every field of a trace without a column of its own text.
+#[derive(Serialize)]
+struct Body<'a> {
+    tenant: &'a Tenant,
+    trace_id: &'a TraceId,
+    version: u32,
+    source: TraceSource,
+    agent_name: &'a str,
+    framework: &'a Option<String>,
+    latency_ms: Option<f64>,
+    token_usage: &'a Option<TokenUsage>,
+    cost_usd: Option<f64>,
+    cost_source: Option<CostSource>,
+    timestamp: Timestamp,
+    session_id: &'a Option<String>,
+    user_id: &'a Option<String>,
+    model: &'a Option<String>,
+    provider: &'a Option<String>,
+    environment: &'a Option<String>,
+    service_version: &'a Option<String>,
+    partial: bool,
+    in_progress: bool,
+    conflicting_spans: bool,
+    span_count: u32,
+    error_count: u32,
+    seen_through: u64,
+}
+
+/// A run as it is stored: what it shares with its trace is named instead of written again.
+#[derive(Serialize)]
+struct StoredRun<'a> {
+    span_id: Option<SpanId>,
+    agent_name: &'a Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<&'a [ToolCall]>,
+    token_usage: &'a Option<TokenUsage>,
+    cost_usd: Option<f64>,
+    latency_ms: Option<f64>,
+    error: &'a Option<String>,
+    #[serde(rename = "as_trace", skip_serializing_if = "Vec::is_empty")]
+    shared: Vec<&'static str>,
+}
+
+impl<'a> StoredRun<'a> {
+    fn new(run: &'a Run, trace: &'a Trace) -> Self {
+        let Run { span_id, agent_name, input, output, tool_calls, token_usage, cost_usd, latency_ms, error } = run;
+        let mut shared = Vec::new();
+        let mut is_shared = |name, same: bool| {
+            if same {
+                shared.push(name);
+            }
+            same
+        };
+        let same_input = is_shared("input", input.is_some() && *input == trace.input);
+        let same_output = is_shared("output", output.is_some() && *output == trace.output);
+        let of_trace = trace.tool_calls.as_deref();
+        let same_calls = is_shared("tool_calls", !tool_calls.is_empty() && of_trace == Some(tool_calls.as_slice()));
+        Self {
+            span_id: *span_id,
+            agent_name,
+            input: input.as_deref().filter(|_| !same_input),
+            output: output.as_deref().filter(|_| !same_output),
+            tool_calls: Some(tool_calls.as_slice()).filter(|calls| !same_calls && !calls.is_empty()),
+            token_usage,
+            cost_usd: *cost_usd,
+            latency_ms: *latency_ms,
+            error,
+            shared,
+        }
+    }
+}
+
 fn parts(trace: &Trace) -> Result<Parts, Error> {
-    let no_json = |error: serde_json::Error| Error::Engine(format!("a trace has no JSON form: {error}"));
-    let Value::Object(mut fields) = serde_json::to_value(trace).map_err(no_json)? else {
-        return Err(Error::Engine("a trace is not a JSON object".to_owned()));
+    // Named one by one, so that a field added to a trace is not forgotten here.
+    let Trace {
+        tenant,
+        trace_id,
+        version,
+        source,
+        agent_name,
+        framework,
+        input: _,
+        output: _,
+        tool_calls,
+        latency_ms,
+        token_usage,
+        cost_usd,
+        cost_source,
+        metadata,
+        timestamp,
+        session_id,
+        user_id,
+        model,
+        provider,
+        environment,
+        service_version,
+        runs,
+        partial,
+        in_progress,
+        conflicting_spans,
+        span_count,
+        error_count,
+        seen_through,
+    } = trace;
+    let body = Body {
+        tenant,
+        trace_id,
+        version: *version,
+        source: *source,
+        agent_name,
+        framework,
+        latency_ms: *latency_ms,
+        token_usage,
+        cost_usd: *cost_usd,
+        cost_source: *cost_source,
+        timestamp: *timestamp,
+        session_id,
+        user_id,
+        model,
+        provider,
+        environment,
+        service_version,
+        partial: *partial,
+        in_progress: *in_progress,
+        conflicting_spans: *conflicting_spans,
+        span_count: *span_count,
+        error_count: *error_count,
+        seen_through: *seen_through,
     };
-    let texts = TEXTS.map(|name| match fields.shift_remove(name) {
-        Some(Value::String(text)) => Some(text),
-        _ => None,
-    });
-    let documents = DOCUMENTS
-        .map(|name| fields.shift_remove(name).filter(|document| !document.is_null()).map(|found| found.to_string()));
-    Ok(Parts { texts, documents, body: Value::Object(fields).to_string() })
+    let runs: Vec<StoredRun<'_>> = runs.iter().map(|run| StoredRun::new(run, trace)).collect();
+    Ok(Parts {
+        tool_calls: tool_calls.as_ref().map(json).transpose()?,
+        metadata: json(metadata)?,
+        runs: json(&runs)?,
+        body: json(&body)?,
+    })
+}
+
+fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::Engine(format!("a trace has no JSON form: {error}")))
+}
+
+/// Gives back to each run what it shares with its trace.
+fn fill_runs(fields: &mut Map<String, Value>) {
+    let Some(Value::Array(mut runs)) = fields.remove("runs") else { return };
+    for run in &mut runs {
+        let Value::Object(run) = run else { continue };
+        let Some(Value::Array(shared)) = run.remove("as_trace") else { continue };
+        for name in shared.iter().filter_map(Value::as_str) {
+            let value = fields.get(name).cloned().unwrap_or_default();
+            run.insert(name.to_owned(), value);
+        }
+    }
+    fields.insert("runs".to_owned(), Value::Array(runs));
 }
 
 /// Whether anything in it ended in an error; a failed tool call counts even where no span says so.
@@ -57,15 +207,15 @@ pub(super) fn append(
     position: Option<Position>,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let Parts { texts: [input, output], documents: [tool_calls, metadata, runs], body } = parts(trace)?;
+    let Parts { tool_calls, metadata, runs, body } = parts(trace)?;
     let usage = trace.token_usage.unwrap_or_default();
     let source = match trace.source {
-        iris_core::model::TraceSource::Otlp => "otlp",
-        iris_core::model::TraceSource::Tool => "tool",
+        TraceSource::Otlp => "otlp",
+        TraceSource::Tool => "tool",
     };
     let cost_source = trace.cost_source.map(|source| match source {
-        iris_core::model::CostSource::Reported => "reported",
-        iris_core::model::CostSource::Estimated => "estimated",
+        CostSource::Reported => "reported",
+        CostSource::Estimated => "estimated",
     });
     let row = params![
         trace.tenant.as_str(),
@@ -98,11 +248,11 @@ pub(super) fn append(
         position.map(|position| position.seq),
         position.map(|position| position.ordinal),
         micros(now),
-        input,
-        output,
+        trace.input,
+        trace.output,
         tool_calls,
-        metadata.unwrap_or_else(|| "{}".to_owned()),
-        runs.unwrap_or_else(|| "[]".to_owned()),
+        metadata,
+        runs,
         body,
     ];
     appender.append_row(row).map_err(Error::engine)
@@ -127,6 +277,7 @@ pub(super) fn read(row: &duckdb::Row<'_>) -> Result<Trace, Error> {
         let value = document.map_or(Ok(Value::Null), |text| serde_json::from_str(&text)).map_err(bad_json)?;
         fields.insert(name.to_owned(), value);
     }
+    fill_runs(&mut fields);
     let mut trace: Trace = serde_json::from_value(Value::Object(fields)).map_err(bad_json)?;
     // The JSON form of a time keeps milliseconds only.
     trace.timestamp = time;

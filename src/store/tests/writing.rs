@@ -264,3 +264,76 @@ fn the_last_handle_commits_and_closed_says_so() {
         assert!(matches!(other.trace(&Tenant::local(), trace_id(1)).await, Err(Error::Closed)));
     });
 }
+
+/// Scenario: a full row group of rows waits with the judged traces of so many spans beside it, all together more
+/// bytes than make a group.
+/// Guarantees: the rows are committed whole, so that they go past the write-ahead log.
+#[test]
+fn judged_traces_do_not_break_a_row_group() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open(home.path());
+        let rows: Vec<_> = (0..4096)
+            .map(|n| {
+                let mut row = row(n / 8, n % 8, position(n / 512 + 1, (n % 512) as u32));
+                if let Observation::Span(span) = &mut row.observation {
+                    span.attributes.insert("text".to_owned(), "x".repeat(1200).into());
+                }
+                Arc::new(row)
+            })
+            .collect();
+        for (n, rows) in (0..).zip(rows.chunks(512)) {
+            for place in 0..64 {
+                let number = n * 64 + place;
+                let judged = iris_core::model::Trace { output: Some("y".repeat(4096)), ..trace(number, 1) };
+                let write = Write::Judged {
+                    ticket: number + 1,
+                    trace: Box::new(judged),
+                    evaluation: Box::new(evaluation(number, &format!("e{number}"), 1.0)),
+                    settled_through: Settled::default(),
+                };
+                store.send_async(write).await.unwrap();
+            }
+            store.send_async(Write::Rows(rows.to_vec())).await.unwrap();
+        }
+        until("the commit", || store.status().rows == 4096).await;
+        assert_eq!(store.status().groups, 1);
+        store.close(Duration::from_secs(5)).await.unwrap();
+    });
+}
+
+/// Scenario: runs that share everything, something or nothing with their trace.
+/// Guarantees: what is read equals what was stored, and a text stands in the file's row once.
+#[test]
+fn runs_come_back_whole() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open(home.path());
+        let whole = trace(3, 1);
+        let run = iris_core::model::Run {
+            span_id: Some(span_id(4)),
+            agent_name: Some("planner".to_owned()),
+            input: whole.input.clone(),
+            output: whole.output.clone(),
+            tool_calls: whole.tool_calls.clone().unwrap(),
+            ..Default::default()
+        };
+        let other = iris_core::model::Run { input: Some("else".to_owned()), tool_calls: Vec::new(), ..run.clone() };
+        let nothing = iris_core::model::Run::default();
+        let sent = iris_core::model::Trace { runs: vec![run, other, nothing], ..whole };
+        let write = Write::Judged {
+            ticket: 1,
+            trace: Box::new(sent.clone()),
+            evaluation: Box::new(evaluation(3, "e", 1.0)),
+            settled_through: Settled::default(),
+        };
+        store.send_async(write).await.unwrap();
+        store.flush().await.unwrap();
+        assert_eq!(store.trace(&Tenant::local(), sent.trace_id).await.unwrap(), Some(sent));
+        let read = |row: &duckdb::Row<'_>| row.get::<_, String>(0).map_err(Error::engine);
+        let runs = store.inner.readers.read(move |reader| reader.first("SELECT runs FROM traces", &[], read)).await;
+        let runs = runs.unwrap().unwrap();
+        assert!(!runs.contains("what?") && !runs.contains("that"), "{runs}");
+        store.close(Duration::from_secs(5)).await.unwrap();
+    });
+}

@@ -203,7 +203,7 @@ pub struct Evaluation {
     pub seen_through: u64,
     /// The journal record of an evaluation made by a tool.
     pub position: Option<Position>,
-    /// What was judged.
+    /// What was judged; absent on inline rows, whose text is the output of the trace's version.
     pub output_text: Option<String>,
     /// What was expected.
     pub expected_text: Option<String>,
