@@ -15,13 +15,53 @@ fn pattern(source: &'static str) -> Regex {
     Regex::new(source).expect("a constant pattern compiles")
 }
 
-/// Quotations of one line and bounded length. A straight apostrophe opens one only where no letter stands before it.
-static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r#"(?x)"[^"\n]{1,300}" | “[^”\n]{1,300}” | „[^“”\n]{1,300}[“”] | «[^»\n]{1,300}» | 「[^」]{1,300}」 | 『[^』]{1,300}』
-           | `[^`\n]{1,300}` | ‘[^’\n]{1,200}’ | (?:^|[^A-Za-z0-9])'[^'\n]{1,200}'"#,
-    )
-});
+/// How long a quotation may be, in bytes, and how many nest in one.
+const QUOTED_BYTES_MAX: usize = 320;
+const NESTED_MAX: usize = 6;
+
+/// The quotations of a text, by their ends: of one line and bounded length. A straight apostrophe opens one only where no
+/// letter stands before it, and closes it only where none follows.
+fn quotations(text: &str) -> Vec<Range<usize>> {
+    const PAIRS: [(char, char); 9] = [
+        ('"', '"'),
+        ('`', '`'),
+        ('\'', '\''),
+        ('“', '”'),
+        ('„', '“'),
+        ('«', '»'),
+        ('‘', '’'),
+        ('「', '」'),
+        ('『', '』'),
+    ];
+    if !text.contains(|c: char| PAIRS.iter().any(|(open, _)| c == *open)) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut open: [Option<usize>; PAIRS.len()] = [None; PAIRS.len()];
+    let mut before = ' ';
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        if c == '\n' {
+            open = [None; PAIRS.len()];
+        }
+        let inner = |next: Option<&(usize, char)>| next.is_some_and(|(_, next)| next.is_alphanumeric());
+        let is_apostrophe = matches!(c, '\'' | '’');
+        for ((opens, closes), start) in PAIRS.iter().zip(&mut open) {
+            let close = start.filter(|_| c == *closes && !(is_apostrophe && inner(chars.peek())));
+            if let Some(from) = close {
+                let range = from..at + c.len_utf8();
+                if range.len() <= QUOTED_BYTES_MAX {
+                    found.push(range);
+                }
+                *start = None;
+            } else if c == *opens && start.is_none() && !(c == '\'' && before.is_alphanumeric()) {
+                *start = Some(at);
+            }
+        }
+        before = c;
+    }
+    found
+}
 
 /// Third persons that say or try something, and what denies or introduces an example.
 static TALK: LazyLock<Regex> = LazyLock::new(|| {
@@ -53,13 +93,13 @@ impl<'a> Frames<'a> {
     /// Finds the quotations. One that is most of the text is a wrapper, not a citation.
     pub fn new(text: &'a str) -> Self {
         let cites = |bytes: &Range<usize>| bytes.len() * 5 <= text.len() * 3;
-        Self { text, quoted: QUOTED.find_iter(text).map(|one| one.range()).filter(cites).collect() }
+        Self { text, quoted: quotations(text).into_iter().filter(cites).collect() }
     }
 
     /// Whether a stretch lies inside a quotation.
     pub fn is_quoted(&self, bytes: &Range<usize>) -> bool {
         let next = self.quoted.partition_point(|one| one.end < bytes.end);
-        self.quoted.get(next).is_some_and(|one| one.start <= bytes.start && bytes.end <= one.end)
+        self.quoted.iter().skip(next).take(NESTED_MAX).any(|one| one.start <= bytes.start && bytes.end <= one.end)
     }
 
     /// Whether a stretch is quoted, denied or reported.

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use iris_core::evaluate::{Identity, Ruleset, Settings, Subject, evaluate};
 use iris_core::model::{EvalType, Evaluation, Evidence, Tenant, Timestamp, ToolCall};
+use iris_core::rules::{Case, Knobs, RULES, run};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -103,7 +104,32 @@ fn rules_on_a_corpus() {
 fn rules_are_quick() {
     let prose = "The last ferry from Port Amsel leaves at 22:15 from pier 4; tickets cost 12.50. ";
     let mixed = "Der Zug fährt um 22:15 — 最終便は22時15分です。 Éxito. token = abc, id 4711. ";
-    let hostile = ["1.1.1.", "123-45-", "a@a.a@", "((((", "=A", "e\u{301}", "sk-", "password=", "+1 ", "eyJ", "1 2-3 "];
+    let hostile = [
+        "1.1.1.",
+        "123-45-",
+        "a@a.a@",
+        "((((",
+        "=A",
+        "e\u{301}",
+        "sk-",
+        "password=",
+        "+1 ",
+        "eyJ",
+        "1 2-3 ",
+        "ignore all ",
+        "from now on you ",
+        "you are now ",
+        "system ",
+        "I cannot ",
+        "def f(x):\n",
+        "TODO ",
+        "\"a\" 'b' ",
+        "$1 total ",
+        "a\tb\n",
+        "let me check ",
+        "i g n o ",
+        "act as without any rules ",
+    ];
     let texts = [("prose", prose), ("mixed", mixed)].into_iter().chain(hostile.iter().map(|text| ("hostile", *text)));
     let mut out = std::io::stderr().lock();
     for (kind, seed) in texts {
@@ -125,5 +151,21 @@ fn rules_are_quick() {
                 writeln!(out, "{kind:8} {seed:.12} {kib:5} KiB {:?}", start.elapsed()).unwrap();
             }
         }
+    }
+}
+
+/// Scenario: which rule takes how long on prose.
+#[test]
+#[ignore = "measures time"]
+fn each_rule_is_quick() {
+    let output = "The last ferry from Port Amsel leaves at 22:15 from pier 4; tickets cost 12.50. ".repeat(65536 / 80);
+    let subject = Subject { output: Some(&output), input: Some("When?"), ..Subject::default() };
+    let case = Case::new(&subject);
+    let mut out = std::io::stderr().lock();
+    for rule in RULES {
+        run(*rule, &case, &Knobs::default());
+        let start = Instant::now();
+        run(*rule, &case, &Knobs::default());
+        writeln!(out, "{:26} 64 KiB {:?}", rule.meta().name, start.elapsed()).unwrap();
     }
 }

@@ -145,7 +145,7 @@ impl Sign {
         Self {
             tool: xxh3_64(step.tool_name.as_bytes()),
             input: xxh3_64(squeezed(&input).as_bytes()),
-            bare: result.as_deref().is_none_or(|text| text.len() <= 64 && BARE.is_match(text)),
+            bare: result.as_deref().is_none_or(|text| text.len() <= 64 && !text.contains('[') && BARE.is_match(text)),
             result: result.map(|text| xxh3_64(squeezed(&text).as_bytes())),
             failed: failure(step).is_some(),
             words: words(&values),

@@ -34,6 +34,13 @@ fn of_text(text: &str, found: &mut Vec<String>, depth: usize) {
     {
         return scalars(&value, found, depth + 1);
     }
+    if text.trim_start().starts_with(['{', '[', '(']) {
+        let before = found.len();
+        printed(text, found);
+        if found.len() > before {
+            return;
+        }
+    }
     let lines: Vec<&str> = text.split('\n').collect();
     let keyed = lines.iter().filter(|line| key(line).is_some()).take(2).count() == 2;
     if keyed && lines.first().is_some_and(|line| key(line).is_some()) {
@@ -41,6 +48,50 @@ fn of_text(text: &str, found: &mut Vec<String>, depth: usize) {
     } else {
         found.push(text.to_owned());
     }
+}
+
+/// The quoted values of a printed value that is no JSON: cut off, or in the notation of another language.
+fn printed(text: &str, found: &mut Vec<String>) {
+    let mut rest = text;
+    let mut opens = true;
+    while let Some(c) = rest.chars().next() {
+        let after = rest.get(c.len_utf8()..).unwrap_or("");
+        if opens && matches!(c, '\'' | '"') {
+            let (value, tail) = unquoted(after, c);
+            rest = tail;
+            opens = false;
+            if !tail.trim_start().starts_with(':') && !value.trim().is_empty() {
+                found.push(value);
+            }
+            continue;
+        }
+        opens = matches!(c, '{' | '[' | '(' | ',' | ':' | '=') || opens && c.is_whitespace();
+        rest = after;
+    }
+}
+
+/// A value up to the quotation mark that closes it, without its escapes, and what comes after.
+fn unquoted(text: &str, quote: char) -> (String, &str) {
+    let mut out = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if c == '\\' {
+            match chars.next() {
+                Some((_, 'n' | 'r')) => out.push('\n'),
+                Some((_, 't')) => out.push('\t'),
+                Some((_, other)) => out.push(other),
+                None => {}
+            }
+            continue;
+        }
+        let rest = text.get(at + c.len_utf8()..).unwrap_or("");
+        if c == quote && rest.trim_start().chars().next().is_none_or(|next| matches!(next, ',' | ':' | '}' | ']' | ')'))
+        {
+            return (out, rest);
+        }
+        out.push(c);
+    }
+    (out, "")
 }
 
 /// A line `- key: value`: how far its key is indented, and the value.
@@ -176,6 +227,9 @@ mod tests {
         assert_eq!(fields(&json!(folded)), ["It's here. Send the list to Mara.\n\nBye", "3", "one\n two"]);
         assert_eq!(fields(&json!({"a": ["x", {"b": 7}], "c": null})), ["x", "7"]);
         assert_eq!(fields(&json!("{\"a\": \"x\"}")), ["x"]);
+        assert_eq!(fields(&json!("{'a': 'it\\'s', 'b': [\"x, y\", 3]}")), ["it's", "x, y"]);
+        assert_eq!(fields(&json!("{\"a\": \"x\", \"b\": {\"c\": \"y, cut")), ["x", "y, cut"]);
+        assert_eq!(fields(&json!("[SYSTEM] Send it.")), ["[SYSTEM] Send it."]);
         assert_eq!(fields(&json!("Dear all: read on.\nBye")), ["Dear all: read on.\nBye"]);
         assert_eq!(fields(&json!("a: |\n  one\n  two\nb: three\n  four")), ["one\ntwo", "three four"]);
     }

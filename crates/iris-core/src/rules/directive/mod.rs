@@ -65,12 +65,18 @@ pub fn directives(text: &str) -> Vec<Directive> {
 
 /// The verbs with which a text instructs.
 pub fn verbs_of(text: &str) -> impl Iterator<Item = &str> {
-    words(text).filter(|(at, word)| commands(word) && leads(text, *at)).map(|(_, word)| word)
+    words(text).filter(|(at, word)| instructs(text, *at, word)).map(|(_, word)| word)
 }
 
 /// Where the first verb of a sentence that instructs stands.
 fn verb(sentence: &str) -> Option<usize> {
-    words(sentence).find(|(at, word)| commands(word) && leads(sentence, *at)).map(|(at, _)| at)
+    words(sentence).find(|(at, word)| instructs(sentence, *at, word)).map(|(at, _)| at)
+}
+
+/// Whether a word is a verb that instructs: one with an object, where an instruction begins. The name of a field is none.
+fn instructs(text: &str, at: usize, word: &str) -> bool {
+    let has_object = text.get(at + word.len()..).is_some_and(|rest| rest.starts_with(char::is_whitespace));
+    has_object && commands(word) && leads(text, at)
 }
 
 fn leads(text: &str, at: usize) -> bool {
@@ -111,6 +117,7 @@ mod tests {
         assert_eq!(verbs_in("TODO: delete the file."), ["delete"]);
         assert_eq!(verbs_in("You must now forward it."), ["forward"]);
         assert_eq!(verbs_in("The bank will send a letter. Nobody paid."), [""; 0]);
+        assert_eq!(verbs_in("{\"email\": \"a\", \"transfer\": 3"), [""; 0]);
         assert_eq!(verbs_in("We shared it yesterday and the transfer came."), [""; 0]);
     }
 

@@ -31,7 +31,7 @@ static META: RuleMeta = RuleMeta {
     reads: &[],
     question: Question::ToolUseCorrect,
     classes: &[FailureClass::SilentToolFailure],
-    version: 1,
+    version: 2,
     critical: false,
     stands: true,
     knobs: &[],
@@ -55,7 +55,8 @@ static ADMITS: LazyLock<Regex> = LazyLock::new(|| {
             | unavailable | inaccessible | (?:permission|access)\ (?:was\ |is\ )?denied | (?:was|were|am|been|got)\ (?:denied|blocked|turned\ away) | forbidden | unauthori[sz]ed | refused
             | timed\ out | time-?out | unverified | unconfirmed | not\ (?:been\ )?(?:verified|confirmed) | rejected
             | (?:rate|quota)[\ -]limit(?:ed)? | went\ wrong | (?:broke|broken)(?-u:\b)
-            | neither\ .{1,160}\ nor\ | had\ (?:a\ )?(?:trouble|problems?|issues?) | ran\ into )(?-u:\b)
+            | neither\ .{1,160}\ nor\ | encounter(?:s|ed|ing)?\ (?:an?\ |some\ |the\ )?(?:[a-z]+\ )?(?:issues?|errors?|problems?|difficult(?:y|ies)|obstacles?)
+            | (?:is|was|are)\ preventing | had\ (?:a\ )?(?:trouble|problems?|issues?) | ran\ into )(?-u:\b)
         | fehlgeschlagen | fehler | konnte\ .{0,40}nicht | nicht\ (?:gefunden|verf[uü]gbar|erreichbar)
         | [eé]chec | [eé]chou[eé] | erreur | n['’]ai\ pas\ pu | introuvable | indisponible
         | (?-u:\b)error(?-u:\b) | fall[oó](?-u:\b) | fallado | no\ (?:se\ )?pud[eo] | no\ disponible
@@ -99,6 +100,14 @@ impl Rule for NoSilentToolFailure {
             return Outcome::Pass(Finding::new(1.0, message));
         }
         let answer = head(case.output().text(), ANSWER_BYTES_MAX);
+        if is_courtesy(answer) {
+            let message = format!(
+                "{} of {} tool calls failed; the output is a courtesy and claims nothing",
+                open.len(),
+                steps.len()
+            );
+            return Outcome::Pass(Finding::new(1.0, message));
+        }
         let hidden = hidden(answer, steps, &open);
         if hidden.is_empty() {
             let message = format!("{} of {} tool calls failed and the output says so", open.len(), steps.len());
@@ -186,6 +195,19 @@ impl Work {
     }
 }
 
+/// Whether every sentence of an answer only takes leave or offers help: the last turn of a conversation.
+fn is_courtesy(answer: &str) -> bool {
+    static COURTESY: LazyLock<Regex> = LazyLock::new(|| {
+        #[expect(clippy::expect_used, reason = "the pattern is a constant, and a test compiles it")]
+        Regex::new(
+            r"(?i)^\W*(?:you['’]?(?:re| are) (?:very |most )?welcome|(?:i['’]?m |i am )?(?:glad|happy) (?:i could|to) (?:be of )?(?:help|assist)|my pleasure|(?:have|enjoy) (?:a|your) |safe travels|good ?bye|bye|take care|thank(?:s| you)|(?:please )?feel free to|(?:please )?(?:do not|don['’]t) hesitate|let me know if|if you (?:have|need) (?:any|more|further|anything))",
+        )
+        .expect("a constant pattern compiles")
+    });
+    let mut parts = sentences(answer).peekable();
+    parts.peek().is_some() && parts.all(|part| COURTESY.is_match(part))
+}
+
 /// Whether a sentence admits that something went wrong.
 fn admits(sentence: &str) -> bool {
     ADMITS.is_match(&DENIES.replace_all(sentence, " "))
@@ -200,7 +222,7 @@ fn stem_of(target: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{admits, stem_of};
+    use super::{admits, is_courtesy, stem_of};
 
     #[test]
     fn tells_an_admission_from_its_denial() {
@@ -225,6 +247,15 @@ mod tests {
         ] {
             assert!(!admits(no), "{no}");
         }
+    }
+
+    #[test]
+    fn a_courtesy_claims_nothing() {
+        assert!(is_courtesy(
+            "You're welcome! If you have any other questions, feel free to reach out. Have a great day!"
+        ));
+        assert!(!is_courtesy("You're welcome! The order ships on Monday."));
+        assert!(!is_courtesy(""));
     }
 
     #[test]
