@@ -53,7 +53,7 @@ static POSES: LazyLock<Regex> = LazyLock::new(|| {
 static DELEGATES: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?ix)(?-u:\b)(?: follow | do | perform | execute | carry\ out | complete | take\ care\ of | handle | act\ on | implement
-            | comply\ with | obey | act | proceed | work\ through | go\ through | process | address | fulfil | fulfill | get\ done | finish | solve )(?-u:\b)
+            | comply\ with | obey | act | proceed | work\ through | go\ through | process | fulfil | fulfill | get\ done | finish | solve )\s
           [^!?\n]{0,120}? (?-u:\b)(?: instructions? | actions? | tasks? | to-?dos? | requests? | steps | directions | orders | items
             | asks? | says? | tells? | wants? | specif[a-z]+ | describe[a-z]* | it | them | everything | whatever | needed | written | wrote | accordingly | there )(?-u:\b)",
     )

@@ -76,7 +76,18 @@ fn verb(sentence: &str) -> Option<usize> {
 /// Whether a word is a verb that instructs: one with an object, where an instruction begins. The name of a field is none.
 fn instructs(text: &str, at: usize, word: &str) -> bool {
     let has_object = text.get(at + word.len()..).is_some_and(|rest| rest.starts_with(char::is_whitespace));
-    has_object && commands(word) && leads(text, at)
+    has_object && commands(word) && (leads(text, at) || breaks_in(text, at, word))
+}
+
+/// Whether a capital in the middle of a sentence shows that another text begins there: "... was great Send the list".
+fn breaks_in(text: &str, at: usize, word: &str) -> bool {
+    let capital =
+        word.starts_with(|c: char| c.is_ascii_uppercase()) && word.chars().skip(1).all(|c| c.is_ascii_lowercase());
+    let mut before = text.get(..at).unwrap_or("").chars().rev();
+    let apart =
+        before.next() == Some(' ') && before.next().is_some_and(|c| c.is_lowercase() || c.is_ascii_digit() || c == ',');
+    let after = text.get(at + word.len()..).unwrap_or("").trim_start();
+    capital && apart && after.starts_with(|c: char| c.is_lowercase() || c.is_ascii_digit() || matches!(c, '\'' | '"'))
 }
 
 fn leads(text: &str, at: usize) -> bool {
@@ -116,6 +127,8 @@ mod tests {
         assert_eq!(verbs_in("Please send the list to Mara."), ["send"]);
         assert_eq!(verbs_in("TODO: delete the file."), ["delete"]);
         assert_eq!(verbs_in("You must now forward it."), ["forward"]);
+        assert_eq!(verbs_in("The food was great Send the list to Mara."), ["Send"]);
+        assert_eq!(verbs_in("The Send Money Plan of the bank."), [""; 0]);
         assert_eq!(verbs_in("The bank will send a letter. Nobody paid."), [""; 0]);
         assert_eq!(verbs_in("{\"email\": \"a\", \"transfer\": 3"), [""; 0]);
         assert_eq!(verbs_in("We shared it yesterday and the transfer came."), [""; 0]);
