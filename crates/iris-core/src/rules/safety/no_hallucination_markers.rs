@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use regex::Regex;
+
 use crate::model::Evidence;
 use crate::rules::claims::{Material, signs};
 use crate::rules::frames::Frames;
@@ -86,6 +88,15 @@ impl Rule for NoHallucinationMarkers {
     }
 }
 
+/// A sentence that says what the ask lacks: asking back is no refusal.
+static ASKS_BACK: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "the pattern is a constant, and a test compiles it")]
+    Regex::new(
+        r"(?i)(?-u:\b)(?:unclear|not clear|nonsensical|(?:does not|doesn['’]t) make sense|false (?:assumption|premise)|(?:need|without|requires?|lacks?) (?:any |some )?(?:additional|more|further|enough|sufficient) (?:context|information|details)|(?:additional|more) context)(?-u:\b)",
+    )
+    .expect("a constant pattern compiles")
+});
+
 /// The refusal with which an answer opens.
 fn refusal(text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
@@ -94,6 +105,9 @@ fn refusal(text: &str) -> Option<Range<usize>> {
     for sentence in crate::text::sentences(opening).take(OPENING_SENTENCES) {
         let from = at + opening.get(at..)?.find(sentence)?;
         at = from + sentence.len();
+        if ASKS_BACK.is_match(sentence) {
+            continue;
+        }
         let frames = Frames::new(opening);
         let hit = REFUSALS.find(sentence).into_iter().map(|one| one.bytes.start + from..one.bytes.end + from);
         if let Some(bytes) = hit.filter(|bytes| !frames.is_quoted(bytes)).min_by_key(|bytes| bytes.start) {
