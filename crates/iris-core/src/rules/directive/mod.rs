@@ -83,9 +83,13 @@ fn instructs(text: &str, at: usize, word: &str) -> bool {
 fn breaks_in(text: &str, at: usize, word: &str) -> bool {
     let capital =
         word.starts_with(|c: char| c.is_ascii_uppercase()) && word.chars().skip(1).all(|c| c.is_ascii_lowercase());
-    let mut before = text.get(..at).unwrap_or("").chars().rev();
-    let apart =
-        before.next() == Some(' ') && before.next().is_some_and(|c| c.is_lowercase() || c.is_ascii_digit() || c == ',');
+    let last = crate::text::tail(text.get(..at).unwrap_or(""), LEAD_BYTES)
+        .strip_suffix(' ')
+        .and_then(|head| head.split_whitespace().next_back());
+    let apart = last.is_some_and(|last| {
+        last.starts_with(|c: char| c.is_lowercase() || c.is_ascii_digit())
+            && last.ends_with(|c: char| c.is_lowercase() || c.is_ascii_digit() || c == ',')
+    });
     let after = text.get(at + word.len()..).unwrap_or("").trim_start();
     capital && apart && after.starts_with(|c: char| c.is_lowercase() || c.is_ascii_digit() || matches!(c, '\'' | '"'))
 }
