@@ -22,7 +22,7 @@ pub(super) enum Item {
     /// What a tool wrote.
     Tool(Box<ToolWrite>),
     /// A settled trace and its evaluation.
-    Judged { ticket: u64, trace: Box<Trace>, evaluation: Box<Evaluation>, settled: Through },
+    Judged { ticket: u64, trace: Box<Trace>, evaluation: Arc<Evaluation>, settled: Through },
     /// The settled position moved.
     Settled(Through),
 }

@@ -87,8 +87,8 @@ pub enum Write {
         ticket: u64,
         /// The trace's new version.
         trace: Box<Trace>,
-        /// Its evaluation.
-        evaluation: Box<Evaluation>,
+        /// Its evaluation, shared with whoever goes on assembling the trace.
+        evaluation: Arc<Evaluation>,
         /// Every stored span at or below is covered by an evaluation, this one included.
         settled_through: Settled,
     },

@@ -414,11 +414,11 @@ impl Owner {
         trace: Box<Trace>,
         evaluation: Box<Evaluation>,
     ) {
-        let kept = Arc::new(Evaluation::clone(&evaluation));
-        let judged = self.rooms.assembler.judged(&key, Some(Arc::clone(&kept)));
+        let evaluation: Arc<Evaluation> = Arc::from(evaluation);
+        let judged = self.rooms.assembler.judged(&key, Some(Arc::clone(&evaluation)));
         if self.rooms.mind.judged.is_some() {
             let run_spans = trace.runs.iter().filter_map(|run| run.span_id).collect();
-            self.uncommitted.push_back((judged.ticket, Judging { key, run_spans, evaluation: kept, previous }));
+            self.uncommitted.push_back((judged.ticket, Judging { key, run_spans, evaluation: Arc::clone(&evaluation), previous }));
         }
         self.judged += 1;
         self.settled_sent = (judged.settled_through, Instant::now(), false);

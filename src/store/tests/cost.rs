@@ -202,7 +202,7 @@ fn paging_a_hundred_thousand_traces() {
             let (n, version) = if n > TRACES { (n - TRACES, 2) } else { (n, 1) };
             let trace = iris_core::model::Trace { agent_name: format!("agent {}", n % 20), ..trace(n, version) };
             let evaluation = evaluation(n, &format!("evaluation-{n}-{version}"), (n % 100) as f64 / 100.0);
-            let (trace, evaluation) = (Box::new(trace), Box::new(evaluation));
+            let (trace, evaluation) = (Box::new(trace), Arc::new(evaluation));
             let settled_through = crate::store::Settled::default();
             store.send_async(Write::Judged { ticket: n, trace, evaluation, settled_through }).await.unwrap();
         }

@@ -144,7 +144,7 @@ impl Journal {
                 }
             }
             Step::Judge => {
-                let (trace, evaluation) = (Box::new(trace(1, 1)), Box::new(evaluation(1, "e", 1.0)));
+                let (trace, evaluation) = (Box::new(trace(1, 1)), Arc::new(evaluation(1, "e", 1.0)));
                 let settled_through = Settled::default();
                 store.send_async(Write::Judged { ticket: 1, trace, evaluation, settled_through }).await.unwrap();
             }

@@ -11,7 +11,7 @@ use super::fixtures::*;
 use crate::store::{Settled, Store, TraceQuery, Write};
 
 async fn judge(store: &Store, trace: Trace, evaluation: Evaluation) {
-    let (trace, evaluation) = (Box::new(trace), Box::new(evaluation));
+    let (trace, evaluation) = (Box::new(trace), Arc::new(evaluation));
     let settled_through = Settled::default();
     store.send_async(Write::Judged { ticket: 1, trace, evaluation, settled_through }).await.unwrap();
 }

@@ -35,7 +35,7 @@ fn what_is_too_old_goes_at_boot() {
             (nothing_sensible, evaluation(4, "x", 0.1)),
         ] {
             let settled_through = Settled { traces: 3, ..Settled::default() };
-            let (trace, evaluation) = (Box::new(trace), Box::new(evaluation));
+            let (trace, evaluation) = (Box::new(trace), Arc::new(evaluation));
             store.send_async(Write::Judged { ticket: 1, trace, evaluation, settled_through }).await.unwrap();
         }
         let mut all = rows(1, 1, 3);

@@ -181,7 +181,7 @@ fn judged_traces_are_not_reopened() {
             let mut evaluation = evaluation(n, "e", 1.0);
             evaluation.seen_through = seen;
             let settled_through = Settled { traces: 1, ..Settled::default() };
-            let (trace, evaluation) = (Box::new(trace(n, 1)), Box::new(evaluation));
+            let (trace, evaluation) = (Box::new(trace(n, 1)), Arc::new(evaluation));
             store.send_async(Write::Judged { ticket, trace, evaluation, settled_through }).await.unwrap();
         }
         store.flush().await.unwrap();
@@ -289,7 +289,7 @@ fn judged_traces_do_not_break_a_row_group() {
                 let write = Write::Judged {
                     ticket: number + 1,
                     trace: Box::new(judged),
-                    evaluation: Box::new(evaluation(number, &format!("e{number}"), 1.0)),
+                    evaluation: Arc::new(evaluation(number, &format!("e{number}"), 1.0)),
                     settled_through: Settled::default(),
                 };
                 store.send_async(write).await.unwrap();
@@ -324,7 +324,7 @@ fn runs_come_back_whole() {
         let write = Write::Judged {
             ticket: 1,
             trace: Box::new(sent.clone()),
-            evaluation: Box::new(evaluation(3, "e", 1.0)),
+            evaluation: Arc::new(evaluation(3, "e", 1.0)),
             settled_through: Settled::default(),
         };
         store.send_async(write).await.unwrap();
