@@ -227,6 +227,7 @@ impl Rooms {
             families
                 .extend(PIPELINE.iter().map(|row| Family::one(row.name, row.help, row.kind, (row.read)(&pipeline))));
             families.extend(by(LAGS, "lane", pipeline.lanes.iter().map(|lag| (lag.lane.as_str(), lag))));
+            families.push(unread(&pipeline));
         }
         families
     }
@@ -276,6 +277,17 @@ fn load(counter: &AtomicU64) -> u64 {
 
 /// How long a refused append counts: who sends only to what is ready would never show that it is over.
 const REFUSED_COUNTS_MS: u64 = 30_000;
+
+/// By dialect, never by key: keys are chosen by whoever sends spans.
+fn unread(pipeline: &PipelineStatus) -> Family {
+    Family::by(
+        "iris_spans_with_unmapped_attributes",
+        "Spans with content under keys that nothing here reads",
+        Kind::Counter,
+        "dialect",
+        pipeline.unmapped.iter().map(|(dialect, spans)| ((*dialect).to_owned(), *spans)),
+    )
+}
 
 fn hindrance(refusing_ms: Option<u64>, pipeline_failed: bool) -> Option<&'static str> {
     if refusing_ms.is_some_and(|ago| ago < REFUSED_COUNTS_MS) {

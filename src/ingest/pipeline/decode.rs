@@ -66,22 +66,32 @@ fn spans(entry: &Entry, mind: &Mind) -> Result<Content, String> {
     Ok(Content::Rows(rows.collect()))
 }
 
-/// Log records that belong to no span, or that no dialect reads, are no rows.
+/// Log records that are a step by themselves become the spans they stand for. Others that belong to no span, or that no
+/// dialect reads, are no rows.
 fn logs(entry: &Entry, mind: &Mind) -> Result<Content, String> {
     let record = &entry.record;
     let logs = otlp::decode_logs(encoding(record.encoding), &record.body).map_err(|refusal| refusal.to_string())?;
     let rows = logs.into_iter().zip(0..).filter_map(|(log, ordinal)| {
-        let (trace_id, span_id) = (log.trace_id?, log.span_id?);
-        let reading = (mind.read_log)(&log)?;
+        let (trace_id, span_id, content_hash, reading, observation) = match (mind.step_of)(&log) {
+            Some(span) => {
+                let (reading, hash) = ((mind.read_span)(&span), content_hash_span(&span));
+                (span.trace_id, span.span_id, hash, reading, Observation::Span(span))
+            }
+            None => {
+                let (trace_id, span_id) = (log.trace_id?, log.span_id?);
+                let (reading, hash) = ((mind.read_log)(&log)?, content_hash_log(&log));
+                (trace_id, span_id, hash, reading, Observation::Log(log))
+            }
+        };
         Some(Arc::new(Row {
             tenant: record.tenant.clone(),
             position: Position { lane: Lane::Logs, seq: entry.seq, ordinal },
             received: record.arrived,
             trace_id,
             span_id,
-            content_hash: content_hash_log(&log),
+            content_hash,
             reading,
-            observation: Observation::Log(log),
+            observation,
         }))
     });
     Ok(Content::Rows(rows.collect()))

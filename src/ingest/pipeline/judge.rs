@@ -33,6 +33,8 @@ pub struct Mind {
     pub read_span: fn(&RawSpan) -> Reading,
     /// What the dialects read from a log record; nothing when none does.
     pub read_log: fn(&RawLog) -> Option<Reading>,
+    /// The span that a log record stands for by itself; nothing when it belongs to a span or no dialect knows it so.
+    pub step_of: fn(&RawLog) -> Option<RawSpan>,
     /// The trace that rows make; nothing when no agent, model call, embedding or tool is among them.
     pub understand: fn(&RowKey, u32, &[Arc<Row>]) -> Option<Trace>,
     /// The rules in force.
@@ -59,6 +61,7 @@ impl Mind {
         Self {
             read_span: dialect::read_span,
             read_log: dialect::read_log,
+            step_of: dialect::step_of,
             understand: assemble::understand,
             judge: Arc::new(judge),
             stand: evaluate::stand,

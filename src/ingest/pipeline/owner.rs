@@ -1,6 +1,6 @@
 //! The one task that owns the Assembler and everything that has to happen in order.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use iris_core::assemble::{Assembler, Dropped, Effect, Loaded, Room, Settled, Settling, View};
+use iris_core::dialect;
 use iris_core::model::{Evaluation, Lane, Position, RowKey, Tenant, Trace};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -97,6 +98,7 @@ pub(super) struct Owner {
     settled_sent: (Settled, Instant, bool),
     judged: u64,
     rows: u64,
+    unmapped: BTreeMap<&'static str, u64>,
     load_failures: u64,
     poisoned: u64,
 }
@@ -129,6 +131,7 @@ impl Owner {
             settled_sent: (settled, now, false),
             judged: 0,
             rows: 0,
+            unmapped: BTreeMap::new(),
             load_failures: 0,
             poisoned: 0,
         }
@@ -265,6 +268,9 @@ impl Owner {
             Content::Rows(all) => {
                 let before = all.len();
                 rows = all;
+                for dialect in rows.iter().filter_map(|row| dialect::closest(&row.reading)) {
+                    *self.unmapped.entry(dialect).or_default() += 1;
+                }
                 rows.retain(|row| !self.rooms.stored.remove(&row.position));
                 if rows.len() < before {
                     self.rooms.assembler.forgot(arrived);
@@ -320,7 +326,7 @@ impl Owner {
 
     fn drop_rows(&mut self, rows: &[Position], why: Dropped) {
         tracing::trace!(rows = rows.len(), ?why, "rows are not stored");
-        let mut counts = std::collections::BTreeMap::new();
+        let mut counts = BTreeMap::new();
         for row in rows {
             *counts.entry((row.lane, row.seq)).or_insert(0_u32) += 1;
         }
@@ -493,6 +499,9 @@ impl Owner {
         status.judging = self.judgings;
         status.outbox = self.outbox.len() + usize::from(self.sending.is_some());
         status.rows = self.rows;
+        if status.unmapped != self.unmapped {
+            status.unmapped.clone_from(&self.unmapped);
+        }
         status.load_failures = self.load_failures;
         status.poisoned = self.poisoned;
         status.failed = failed;

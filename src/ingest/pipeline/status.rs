@@ -24,6 +24,8 @@ pub struct PipelineStatus {
     pub outbox: usize,
     /// Rows handed to the store.
     pub rows: u64,
+    /// Rows with content that no dialect could read, by the dialect that came closest.
+    pub unmapped: std::collections::BTreeMap<&'static str, u64>,
     /// Loads that the store did not answer.
     pub load_failures: u64,
     /// Panics caught in decoding, judging and questions.

@@ -254,7 +254,7 @@ fn leak_rule(leaks: bool) -> RuleResult {
 }
 
 fn mind() -> Mind {
-    Mind { read_span, read_log, understand, judge: Arc::new(judge), stand, judged: None }
+    Mind { read_span, read_log, step_of: |_| None, understand, judge: Arc::new(judge), stand, judged: None }
 }
 
 /// Waits short enough for tests.

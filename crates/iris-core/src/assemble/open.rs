@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::position::{Low, lower};
 use super::weight::row_bytes;
 use super::{Config, Loaded};
-use crate::model::{Evaluation, Observation, Position, RawSpan, Reading, Resource, Role, Row, SpanId, Timestamp};
+use crate::model::{Evaluation, Lane, Observation, Position, RawSpan, Reading, Resource, Role, Row, SpanId, Timestamp};
 
 /// OTLP `Span.flags`: bit 8 says that the sender knows whether the parent is remote, bit 9 that it is.
 /// Source: <https://github.com/open-telemetry/opentelemetry-proto/blob/v1.5.0/opentelemetry/proto/trace/v1/trace.proto>.
@@ -89,6 +89,8 @@ pub(super) struct Open {
     several_resources: bool,
     request: Option<(crate::model::Lane, u64)>,
     several_requests: bool,
+    /// Nothing but steps that were sent as log records: no root says that the run has ended.
+    only_records: bool,
     earliest: Option<Timestamp>,
     pub(super) seen_through: u64,
     /// The last version judged; 0 for none.
@@ -135,6 +137,7 @@ impl Open {
             several_resources: false,
             request: None,
             several_requests: false,
+            only_records: true,
             earliest: None,
             seen_through: 0,
             version: 0,
@@ -186,7 +189,14 @@ impl Open {
 
     /// A local root has ended, every local root has, and no parent is missing.
     pub(super) fn is_ready(&self) -> bool {
-        self.past == Past::Dropped || (self.roots > 0 && self.roots_unended == 0 && self.missing.is_empty())
+        self.past == Past::Dropped
+            || self.is_recorded()
+            || (self.roots > 0 && self.roots_unended == 0 && self.missing.is_empty())
+    }
+
+    /// Whether only silence tells that it is over.
+    fn is_recorded(&self) -> bool {
+        self.only_records && !self.nodes.is_empty()
     }
 
     fn is_complete(&self) -> bool {
@@ -196,7 +206,9 @@ impl Open {
     /// How much silence settles it.
     pub(super) fn wait(&self, config: &Config) -> Duration {
         let late = self.several_resources || self.models_without_content > 0 || self.past == Past::Dropped;
-        let base = if late {
+        let base = if self.is_recorded() {
+            config.idle()
+        } else if late {
             config.settle()
         } else if self.is_complete() {
             config.complete()
@@ -278,6 +290,7 @@ impl Open {
         let request = (row.position.lane, row.position.seq);
         self.several_requests |= self.request.is_some_and(|first| first != request);
         self.request.get_or_insert(request);
+        self.only_records &= row.position.lane == Lane::Logs && row.span().is_some();
         let began = match &row.observation {
             Observation::Span(span) => span.start,
             Observation::Log(log) => log.time,

@@ -21,6 +21,10 @@ fn call_of(map: &Map<String, Value>) -> Option<Value> {
     if let Some(text @ Value::String(_)) = map.get("input_str") {
         return Some(salvage::unwrapped(text));
     }
+    // A call of an MCP tool, as OpenLLMetry keeps it.
+    if let (2, Some(Value::String(_)), Some(arguments)) = (map.len(), map.get("tool_name"), map.get("arguments")) {
+        return Some(salvage::unwrapped(arguments));
+    }
     if let Some(kwargs @ Value::Object(inner)) = map.get("kwargs") {
         let bare = map.keys().all(|key| matches!(key.as_str(), "args" | "kwargs" | "sanitize_inputs_outputs"));
         let args = map.get("args").and_then(Value::as_array).filter(|args| !args.is_empty());
@@ -86,6 +90,16 @@ fn opened(map: &Map<String, Value>, failed: &mut bool) -> Option<(Value, Option<
     {
         *failed |= status == "error";
         return Some((content.clone(), id()));
+    }
+    // The result of an MCP tool.
+    if let Some(Value::Array(blocks)) = map.get("content")
+        && ["isError", "is_error", "structuredContent", "structured_content", "_meta"]
+            .iter()
+            .any(|key| map.contains_key(*key))
+    {
+        let words: Option<Vec<&str>> = blocks.iter().map(|block| block.get("text")?.as_str()).collect();
+        let inner = words.map_or_else(|| Value::Array(blocks.clone()), |words| Value::String(words.join("\n")));
+        return Some((inner, None));
     }
     // LlamaIndex' tool output.
     if let Some(raw) = map.get("raw_output").filter(|_| map.contains_key("tool_name")) {

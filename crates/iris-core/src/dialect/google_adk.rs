@@ -4,15 +4,40 @@
 use serde_json::Value;
 
 use super::attributes::Slots;
+use super::guide::Guide;
 use super::{Dialect, fill, keys, recorded, salvage};
 use crate::model::{RawSpan, Reading, Role};
 
 /// See the module.
 pub struct GoogleAdk;
 
+const GUIDE: Guide = Guide {
+    title: "Google ADK",
+    setup: "Set `OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318` and `OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf`, or port 4317 and `grpc`; content in version 2 with `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true`, in version 1 with `ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true`.",
+    reads: &[
+        (
+            "role",
+            "`gen_ai.operation.name`; version 1 also the names `invocation`, `call_llm`, `agent_run […]`, `execute_tool …`",
+        ),
+        (
+            "content",
+            "`gen_ai.input.messages`, `gen_ai.output.messages`; version 1 `gcp.vertex.agent.llm_request`, `gcp.vertex.agent.llm_response`",
+        ),
+        ("tools", "`gen_ai.tool.*`; version 1 `gcp.vertex.agent.tool_call_args`, `gcp.vertex.agent.tool_response`"),
+        ("tokens", "`gen_ai.usage.*`; version 1 also `usage_metadata` of the reply"),
+        ("session", "`gen_ai.conversation.id`, `gcp.vertex.agent.session_id`"),
+    ],
+    notes: "`call_llm` and the `generate_content` below it are one call. Agents' spans carry no content: it is taken from their model calls.",
+    cases: &["google-adk", "google-adk_content"],
+};
+
 impl Dialect for GoogleAdk {
     fn name(&self) -> &'static str {
         "google_adk"
+    }
+
+    fn guide(&self) -> &'static Guide {
+        &GUIDE
     }
 
     fn speaks(&self, span: &RawSpan) -> bool {

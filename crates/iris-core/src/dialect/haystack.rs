@@ -3,15 +3,36 @@
 use serde_json::Value;
 
 use super::attributes::Slots;
+use super::guide::Guide;
 use super::{Dialect, fill, messages, recorded, salvage};
 use crate::model::{RawSpan, Reading, Role};
 
 /// See the module.
 pub struct Haystack;
 
+const GUIDE: Guide = Guide {
+    title: "Haystack",
+    setup: "`HAYSTACK_CONTENT_TRACING_ENABLED=true`, `opentelemetry-haystack` or `tracing.enable_tracing(OpenTelemetryTracer(…))`, and an OTLP exporter.",
+    reads: &[
+        ("role", "the span's name; of `haystack.component.run` the kind of component (`haystack.component.type`)"),
+        (
+            "input, output",
+            "`haystack.agent.*`, `haystack.agent.step.*`, `haystack.component.input`, `haystack.component.output`, `haystack.pipeline.input_data`, `haystack.pipeline.output_data`",
+        ),
+        ("tools", "`haystack.tool.name`, `haystack.tool.error`, the replies' tool calls"),
+        ("model, tokens", "`meta` of the replies"),
+    ],
+    notes: "Embedders, retrievers and rankers are such, generators are model calls.",
+    cases: &["haystack"],
+};
+
 impl Dialect for Haystack {
     fn name(&self) -> &'static str {
         "haystack"
+    }
+
+    fn guide(&self) -> &'static Guide {
+        &GUIDE
     }
 
     fn speaks(&self, span: &RawSpan) -> bool {

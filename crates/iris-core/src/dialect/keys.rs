@@ -61,6 +61,9 @@ pub mod gen_ai {
     pub const OPERATION_COST: &str = "operation.cost";
     /// The agent that hands over; the span is no tool.
     pub const HANDOFF_FROM: &str = "gen_ai.handoff.from_agent";
+    /// Spring AI's: <https://docs.spring.io/spring-ai/reference/observability/index.html>.
+    pub const SPRING_ARGUMENTS: &str = "spring.ai.tool.call.arguments";
+    pub const SPRING_RESULT: &str = "spring.ai.tool.call.result";
     /// One record with everything about one model call.
     pub const DETAILS_EVENT: &str = "gen_ai.client.inference.operation.details";
 }
@@ -69,6 +72,8 @@ pub mod gen_ai {
 pub mod mcp {
     pub const METHOD: &str = "mcp.method.name";
     pub const SESSION: &str = "mcp.session.id";
+    /// Logfire's name for the method.
+    pub const RPC_METHOD: &str = "rpc.method";
     /// The one method that runs a tool.
     pub const TOOLS_CALL: &str = "tools/call";
 }
@@ -106,8 +111,6 @@ pub mod openinference {
     pub const AGENT_NAME: &str = "agent.name";
     pub const NODE_ID: &str = "graph.node.id";
     pub const METADATA: &str = "metadata";
-    /// CrewAI's own: the tasks of a crew as JSON.
-    pub const CREW_TASKS: &str = "crew_tasks";
 }
 
 /// Keys that any span may carry: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
@@ -141,6 +144,8 @@ pub mod openllmetry {
     pub const ENTITY_INPUT: &str = "traceloop.entity.input";
     pub const ENTITY_OUTPUT: &str = "traceloop.entity.output";
     pub const REQUEST_TYPE: &str = "llm.request.type";
+    /// Indexed, in the first versions.
+    pub const FIRST_COMPLETIONS: &str = "llm.completions";
     /// Free-form, set by the application, on every span below.
     pub const PROPERTIES: &str = "traceloop.association.properties.";
 }

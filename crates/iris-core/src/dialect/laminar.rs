@@ -2,6 +2,7 @@
 //! Source: <https://docs.lmnr.ai/tracing/otel>.
 
 use super::attributes::Slots;
+use super::guide::Guide;
 use super::{Dialect, fill, keys, recorded};
 use crate::model::{RawSpan, Reading, Role};
 
@@ -10,9 +11,27 @@ const TYPE: &str = "lmnr.span.type";
 /// See the module.
 pub struct Laminar;
 
+const GUIDE: Guide = Guide {
+    title: "Laminar",
+    setup: "`Laminar.initialize(base_url=\"http://127.0.0.1\", http_port=4318, force_http=True, project_api_key=\"local\")`.",
+    reads: &[
+        ("role", "`lmnr.span.type`"),
+        ("input, output", "`lmnr.span.input`, `lmnr.span.output`; of model calls the GenAI conventions first"),
+        ("tools", "the span's name"),
+        ("cost", "`gen_ai.usage.cost`"),
+        ("session, user", "`lmnr.association.properties.session_id`, `.user_id`"),
+    ],
+    notes: "",
+    cases: &[],
+};
+
 impl Dialect for Laminar {
     fn name(&self) -> &'static str {
         "laminar"
+    }
+
+    fn guide(&self) -> &'static Guide {
+        &GUIDE
     }
 
     fn speaks(&self, span: &RawSpan) -> bool {
@@ -38,7 +57,9 @@ impl Dialect for Laminar {
             }
             _ => {}
         }
-        if reading.role != Some(Role::Llm) {
+        // What stands in the conventions' keys says more of a model call.
+        let has_messages = slots.get(F::Messages as usize).is_some();
+        if reading.role != Some(Role::Llm) || !has_messages {
             recorded::read(&mut reading, slots.get(F::Input as usize), slots.get(F::Output as usize));
         }
         reading
@@ -53,9 +74,10 @@ enum Field {
     Output,
     Session,
     User,
+    Messages,
 }
 
-const FIELDS: usize = Field::User as usize + 1;
+const FIELDS: usize = Field::Messages as usize + 1;
 
 fn place(name: &str) -> Option<(usize, u8)> {
     use Field as F;
@@ -65,6 +87,10 @@ fn place(name: &str) -> Option<(usize, u8)> {
         "lmnr.span.output" => (F::Output, 0),
         "lmnr.association.properties.session_id" => (F::Session, 0),
         "lmnr.association.properties.user_id" => (F::User, 0),
+        keys::gen_ai::INPUT_MESSAGES
+        | keys::gen_ai::OUTPUT_MESSAGES
+        | "gen_ai.completion.0.role"
+        | "gen_ai.prompt.0.role" => (F::Messages, 0),
         _ => return None,
     };
     Some((field as usize, rank))
@@ -73,7 +99,7 @@ fn place(name: &str) -> Option<(usize, u8)> {
 fn role(kind: &str) -> Option<Role> {
     Some(match kind {
         "DEFAULT" | "PIPELINE" | "EXECUTOR" => Role::Chain,
-        "LLM" => Role::Llm,
+        "LLM" | "CACHED" => Role::Llm,
         "TOOL" => Role::Tool,
         "EVALUATION" | "EVALUATOR" | "HUMAN_EVALUATOR" => Role::Evaluator,
         _ => return None,

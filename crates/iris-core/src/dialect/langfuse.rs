@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::attributes::{self, Slots};
+use super::guide::Guide;
 use super::{Dialect, fill, keys, recorded, salvage};
 use crate::model::{RawSpan, Reading, Role};
 
@@ -13,9 +14,35 @@ const TYPE: &str = "langfuse.observation.type";
 /// See the module.
 pub struct Langfuse;
 
+const GUIDE: Guide = Guide {
+    title: "Langfuse SDK",
+    setup: "The SDK exports to `LANGFUSE_HOST` only; give its client a `TracerProvider` of yours with an OTLP exporter for `http://127.0.0.1:4318/v1/traces` beside it.",
+    reads: &[
+        ("role", "`langfuse.observation.type`; without it a span with a model or usage is a model call"),
+        (
+            "input, output",
+            "`langfuse.observation.input`, `langfuse.observation.output`, else `langfuse.trace.input`, `langfuse.trace.output`",
+        ),
+        ("agent's name", "the name of an agent's or root span, `langfuse.observation.metadata.lc_agent_name`"),
+        ("model", "`langfuse.observation.model.name`"),
+        (
+            "tokens, cost",
+            "`langfuse.observation.usage_details` in the provider's or Langfuse's own counting, `langfuse.observation.cost_details`",
+        ),
+        ("failure", "`langfuse.observation.level=ERROR` with `langfuse.observation.status_message`, and the status"),
+        ("session, user", "`langfuse.session.id`, `session.id`; `langfuse.user.id`, `user.id`"),
+    ],
+    notes: "Costs of 0 are read as unknown.",
+    cases: &["langfuse-sdk", "langfuse-sdk_v3"],
+};
+
 impl Dialect for Langfuse {
     fn name(&self) -> &'static str {
         "langfuse"
+    }
+
+    fn guide(&self) -> &'static Guide {
+        &GUIDE
     }
 
     fn speaks(&self, span: &RawSpan) -> bool {
@@ -27,6 +54,7 @@ impl Dialect for Langfuse {
         let slots: Slots<'_, FIELDS> = Slots::collect(&span.attributes, place);
         let mut reading = Reading::default();
         let kind = slots.text(F::Type as usize).and_then(|(key, kind)| Some((key, role(&kind)?)));
+        let kind = kind.or_else(|| guessed(&slots));
         fill("role", &mut reading.role, &mut reading.sources, kind);
         reading.framework = Some("langfuse".to_owned());
         names(span, &slots, &mut reading);
@@ -123,6 +151,14 @@ fn names(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     }
 }
 
+/// The part of an observation that does not say its type: what only a model call has tells it, else it is a step.
+fn guessed<'a>(slots: &Slots<'a, FIELDS>) -> Option<(&'a str, Role)> {
+    let of_call = [Field::Model, Field::Usage].iter().find_map(|field| slots.get(*field as usize));
+    let of_step = || [Field::Input, Field::Output].iter().find_map(|field| slots.get(*field as usize));
+    let call = of_call.map(|(key, _)| (key, Role::Llm));
+    call.or_else(|| of_step().map(|(key, _)| (key, Role::Chain)))
+}
+
 /// The provider's own counts, or Langfuse's, which leave cached and reasoning tokens out of input and output.
 fn usage(found: (&str, &Value), reading: &mut Reading) {
     let (key, value) = found;
@@ -142,7 +178,19 @@ fn usage(found: (&str, &Value), reading: &mut Reading) {
     let whole = |pair: Option<(u64, u64)>| pair.map_or(0, |(_, whole)| whole);
     let beside = total == Some(whole(input).saturating_add(whole(output)));
     let pick = |pair: Option<(u64, u64)>| pair.map(|(bare, whole)| (key, if beside { whole } else { bare }));
+    let of = |word: &str, also: &str| {
+        let counts: Vec<u64> = map
+            .iter()
+            .filter(|(name, _)| name.contains(word) && (also.is_empty() || name.contains(also)))
+            .filter_map(|(_, count)| attributes::count(count))
+            .collect();
+        (!counts.is_empty()).then(|| (key, counts.into_iter().fold(0, u64::saturating_add)))
+    };
     let sources = &mut reading.sources;
+    let read = of("cache", "read").or_else(|| of("cached", ""));
+    fill("usage.cache_read", &mut reading.usage.cache_read, sources, read);
+    fill("usage.cache_write", &mut reading.usage.cache_write, sources, of("cache", "creation"));
+    fill("usage.reasoning", &mut reading.usage.reasoning, sources, of("reasoning", ""));
     fill("usage.input", &mut reading.usage.input, sources, pick(input));
     fill("usage.output", &mut reading.usage.output, sources, pick(output));
     fill("usage.total", &mut reading.usage.total, sources, total.map(|total| (key, total)));

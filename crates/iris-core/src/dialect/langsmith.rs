@@ -2,6 +2,7 @@
 //! conventions' first names. Source: <https://docs.langchain.com/langsmith/trace-with-opentelemetry>.
 
 use super::attributes::Slots;
+use super::guide::Guide;
 use super::{Dialect, fill, keys, recorded};
 use crate::model::{RawSpan, Reading, Role};
 
@@ -10,9 +11,33 @@ const KIND: &str = "langsmith.span.kind";
 /// See the module.
 pub struct LangSmith;
 
+const GUIDE: Guide = Guide {
+    title: "LangSmith",
+    setup: "`LANGSMITH_TRACING=true`, `LANGSMITH_OTEL_ENABLED=true`, `LANGSMITH_OTEL_ONLY=true` and `OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318`.",
+    reads: &[
+        ("role", "`langsmith.span.kind`"),
+        (
+            "input, output",
+            "`gen_ai.prompt`, `gen_ai.completion` as JSON, as attributes or in the events `gen_ai.content.prompt` and `gen_ai.content.completion`",
+        ),
+        ("agent's name", "`langsmith.metadata.lc_agent_name`, the name of a traced root function"),
+        (
+            "model, tokens",
+            "`gen_ai.request.model`, `langsmith.metadata.ls_model_name`, `gen_ai.usage.*`, `langsmith.usage_metadata`",
+        ),
+        ("session, user", "`langsmith.metadata.session_id`, `.conversation_id`, `.thread_id`, `.user_id`"),
+    ],
+    notes: "",
+    cases: &["langsmith-otel"],
+};
+
 impl Dialect for LangSmith {
     fn name(&self) -> &'static str {
         "langsmith"
+    }
+
+    fn guide(&self) -> &'static Guide {
+        &GUIDE
     }
 
     fn speaks(&self, span: &RawSpan) -> bool {
@@ -40,7 +65,19 @@ impl Dialect for LangSmith {
             let name = slots.text(F::Name as usize).unwrap_or((keys::SPAN_NAME, span.name.clone()));
             fill("tool_name", &mut reading.tool_name, sources, Some(name));
         }
-        recorded::read(&mut reading, slots.get(F::Prompt as usize), slots.get(F::Completion as usize));
+        let of_event = |event: &str, key: &'static str| {
+            let event = span.events.iter().find(|sent| sent.name == event)?;
+            Some((key, event.attributes.get(key)?))
+        };
+        let asked = slots.get(F::Prompt as usize).or_else(|| of_event("gen_ai.content.prompt", keys::gen_ai::PROMPT));
+        let answered = slots
+            .get(F::Completion as usize)
+            .or_else(|| of_event("gen_ai.content.completion", keys::gen_ai::COMPLETION));
+        recorded::read(&mut reading, asked, answered);
+        if reading.role == Some(Role::Llm) {
+            fill("request_model", &mut reading.request_model, &mut reading.sources, slots.text(F::Model as usize));
+            recorded::usage(&mut reading, slots.get(F::Usage as usize));
+        }
         reading
     }
 }
@@ -55,9 +92,11 @@ enum Field {
     Session,
     User,
     Agent,
+    Model,
+    Usage,
 }
 
-const FIELDS: usize = Field::Agent as usize + 1;
+const FIELDS: usize = Field::Usage as usize + 1;
 
 fn place(name: &str) -> Option<(usize, u8)> {
     use Field as F;
@@ -71,6 +110,10 @@ fn place(name: &str) -> Option<(usize, u8)> {
         "langsmith.metadata.thread_id" => (F::Session, 2),
         "langsmith.metadata.user_id" => (F::User, 0),
         "langsmith.metadata.lc_agent_name" => (F::Agent, 0),
+        keys::gen_ai::REQUEST_MODEL => (F::Model, 0),
+        "langsmith.metadata.ls_model_name" => (F::Model, 1),
+        "langsmith.usage_metadata" => (F::Usage, 0),
+        "langsmith.metadata.usage_metadata" => (F::Usage, 1),
         _ => return None,
     };
     Some((field as usize, rank))

@@ -303,6 +303,9 @@ fn tool_calls(map: &Map<String, Value>, parts: &mut Vec<Part>) {
     else {
         if let Some(Value::Object(single)) = map.get("function_call") {
             parts.extend(call(single));
+        } else if let Some(name) = text_at(map, "function_call_name") {
+            let arguments = map.get("function_call_arguments_json").map(salvage::unwrapped).unwrap_or_default();
+            parts.push(Part::ToolCall { id: None, name: name.to_owned(), arguments });
         }
         return;
     };
@@ -362,10 +365,26 @@ fn call_id(map: &Map<String, Value>) -> Option<String> {
 
 /// Media and everything else: named, never copied.
 fn media(map: &Map<String, Value>, parts: &mut Vec<Part>) {
-    let inner = ["source", "image_url", "input_audio", "file", "image", "inline_data", "inlineData", "blob"];
+    let inner = [
+        "source",
+        "image_url",
+        "input_audio",
+        "file",
+        "image",
+        "audio",
+        "inline_data",
+        "inlineData",
+        "file_data",
+        "fileData",
+        "blob",
+        "document",
+        "video",
+    ];
     let inner = inner.iter().find_map(|key| map.get(*key));
     let holder = inner.and_then(Value::as_object).unwrap_or(map);
-    let data = ["data", "content", "url", "uri", "bytes", "file_data", "image", "value"];
+    // OpenInference's image in an image.
+    let holder = holder.get("image").and_then(Value::as_object).unwrap_or(holder);
+    let data = ["data", "content", "url", "uri", "bytes", "file_data", "file_uri", "fileUri", "image", "value"];
     let data = inner.and_then(Value::as_str).or_else(|| data.iter().find_map(|key| text_at(holder, key)));
     let kind = ["media_type", "mime_type", "mediaType", "mimeType", "modality", "format"];
     let kind = kind.iter().find_map(|key| text_at(holder, key)).or_else(|| text_at(map, "mime_type"));

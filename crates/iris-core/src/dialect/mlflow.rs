@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::attributes::{self, Slots};
+use super::guide::Guide;
 use super::{Dialect, fill, keys, recorded, salvage};
 use crate::model::{RawSpan, Reading, Role};
 
@@ -11,9 +12,28 @@ const TYPE: &str = "mlflow.spanType";
 /// See the module.
 pub struct Mlflow;
 
+const GUIDE: Guide = Guide {
+    title: "MLflow",
+    setup: "`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4318/v1/traces` with `mlflow` 3 and an autolog or `@mlflow.trace`.",
+    reads: &[
+        ("role", "`mlflow.spanType`"),
+        ("input, output", "`mlflow.spanInputs`, `mlflow.spanOutputs`"),
+        ("model", "`mlflow.llm.model`, `mlflow.llm.provider`, `model`"),
+        ("tokens, cost", "`mlflow.chat.tokenUsage`, `mlflow.llm.cost`"),
+        ("tools", "the span's name, `tool_call_id`"),
+        ("session, user", "`mlflow.trace.session`, `mlflow.trace.user`, `thread_id` in `metadata`"),
+    ],
+    notes: "Every attribute is JSON. With `MLFLOW_ENABLE_OTEL_GENAI_SEMCONV=true` the spans follow the GenAI conventions and lose the agent's input and output.",
+    cases: &["mlflow", "mlflow_genai"],
+};
+
 impl Dialect for Mlflow {
     fn name(&self) -> &'static str {
         "mlflow"
+    }
+
+    fn guide(&self) -> &'static Guide {
+        &GUIDE
     }
 
     fn speaks(&self, span: &RawSpan) -> bool {
@@ -51,6 +71,11 @@ impl Dialect for Mlflow {
         recorded::read(&mut reading, slots.get(F::Inputs as usize), slots.get(F::Outputs as usize));
         if reading.role == Some(Role::Llm) {
             recorded::usage(&mut reading, slots.get(F::Usage as usize));
+            let cost = slots.get(F::Cost as usize).and_then(|(key, value)| {
+                let parts = salvage::unwrapped(value);
+                attributes::amount(parts.get("total_cost").unwrap_or(&parts)).map(|cost| (key, cost))
+            });
+            fill("cost_usd", &mut reading.cost_usd, &mut reading.sources, cost.filter(|(_, cost)| *cost > 0.0));
         }
         reading
     }
@@ -70,9 +95,10 @@ enum Field {
     ToolCallId,
     Session,
     User,
+    Cost,
 }
 
-const FIELDS: usize = Field::User as usize + 1;
+const FIELDS: usize = Field::Cost as usize + 1;
 
 fn place(name: &str) -> Option<(usize, u8)> {
     use Field as F;
@@ -81,6 +107,7 @@ fn place(name: &str) -> Option<(usize, u8)> {
         "mlflow.spanInputs" => (F::Inputs, 0),
         "mlflow.spanOutputs" => (F::Outputs, 0),
         "mlflow.chat.tokenUsage" => (F::Usage, 0),
+        "mlflow.llm.cost" => (F::Cost, 0),
         "mlflow.llm.model" => (F::Model, 0),
         "mlflow.llm.provider" => (F::Provider, 0),
         "model" => (F::RequestModel, 0),

@@ -5,16 +5,22 @@
 //! [`Reading::sources`]. Never changes a span, never looks at a second one: putting spans together is
 //! [`crate::assemble`]. Spans and log records enter through [`read_span`] and [`read_log`], readings leave.
 
+mod agent_framework;
 mod attributes;
+mod autogen;
 mod calls;
-mod frameworks;
+mod coding;
+mod crewai;
 mod gen_ai;
 mod google_adk;
+mod guide;
 mod haystack;
 mod keys;
 mod laminar;
 mod langfuse;
 mod langsmith;
+mod litellm;
+mod mcp;
 mod messages;
 mod mlflow;
 mod openinference;
@@ -24,6 +30,9 @@ mod provenance;
 mod pydantic_ai;
 mod recorded;
 mod salvage;
+mod semantic_kernel;
+mod strands;
+mod unmapped;
 mod vercel_ai;
 mod words;
 
@@ -34,6 +43,7 @@ use serde_json::Value;
 use crate::model::{RawLog, RawSpan, Reading, Role, StatusCode, Usage};
 
 pub use calls::announced_error;
+pub use guide::Guide;
 pub use keys::gen_ai::DETAILS_EVENT;
 pub use messages::{answer, is_pending, question, text_of};
 pub use salvage::is_repr;
@@ -42,6 +52,8 @@ pub use salvage::is_repr;
 pub trait Dialect: Send + Sync {
     /// Its name, as in [`Reading::dialects`].
     fn name(&self) -> &'static str;
+    /// What the documentation says of it.
+    fn guide(&self) -> &'static Guide;
     /// Whether it may have something to say about the span; cheap.
     fn speaks(&self, span: &RawSpan) -> bool;
     /// What it reads; absent is what the span does not say in this dialect.
@@ -52,6 +64,10 @@ pub trait Dialect: Send + Sync {
     }
     /// What it reads from a log record about the span in which it was written.
     fn read_log(&self, _log: &RawLog) -> Option<Reading> {
+        None
+    }
+    /// The span that a log record stands for, where a library writes records of its steps and no spans.
+    fn step(&self, _log: &RawLog) -> Option<RawSpan> {
         None
     }
 }
@@ -67,11 +83,18 @@ pub const DIALECTS: &[&dyn Dialect] = &[
     &laminar::Laminar,
     &google_adk::GoogleAdk,
     &pydantic_ai::PydanticAi,
-    &frameworks::Strands,
-    &frameworks::SemanticKernel,
-    &frameworks::LiteLlm,
+    &strands::Strands,
+    &litellm::LiteLlm,
     &haystack::Haystack,
+    &mcp::Mcp,
+    &crewai::CrewAi,
+    &semantic_kernel::SemanticKernel,
+    &agent_framework::AgentFramework,
+    &autogen::AutoGen,
     &openlit::OpenLit,
+    &coding::ClaudeCode,
+    &coding::Codex,
+    &coding::GeminiCli,
     &gen_ai::GenAi,
 ];
 
@@ -85,6 +108,7 @@ pub fn read_span(span: &RawSpan) -> Reading {
         }
     }
     complete(&mut reading, span);
+    reading.unmapped = unmapped::keys(&reading, span);
     reading
 }
 
@@ -106,9 +130,24 @@ pub fn read_log(log: &RawLog) -> Option<Reading> {
     Some(reading)
 }
 
+/// The span that a log record stands for by itself; none when it was written inside a span or no dialect knows it so.
+pub fn step_of(log: &RawLog) -> Option<RawSpan> {
+    if log.trace_id.is_some() && log.span_id.is_some() {
+        return None;
+    }
+    let speakers = DIALECTS.iter().filter(|dialect| dialect.log_events().contains(&log.event_name.as_str()));
+    speakers.into_iter().find_map(|dialect| dialect.step(log))
+}
+
 /// Whether some dialect reads log records of this name.
 pub fn wants_log(event_name: &str) -> bool {
     DIALECTS.iter().any(|dialect| dialect.log_events().contains(&event_name))
+}
+
+/// The dialect that came closest to content that nobody could read; none when nothing was left unread.
+pub fn closest(reading: &Reading) -> Option<&'static str> {
+    let first = reading.dialects.first().filter(|_| !reading.unmapped.is_empty())?;
+    DIALECTS.iter().map(|dialect| dialect.name()).find(|name| *name == first)
 }
 
 /// Adds what `from` says and `into` does not, with the keys it came from.

@@ -1,9 +1,10 @@
 //! OpenInference: `openinference.span.kind`, indexed messages, `input.value` and `output.value`, whatever library they
 //! describe. Source: <https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md>.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::attributes::{self, Slots};
+use super::guide::Guide;
 use super::keys::{self, openinference as key};
 use super::{Dialect, fill, messages, recorded, salvage, words};
 use crate::model::{RawSpan, Reading, Role};
@@ -11,9 +12,56 @@ use crate::model::{RawSpan, Reading, Role};
 /// See the module.
 pub struct OpenInference;
 
+const GUIDE: Guide = Guide {
+    title: "OpenInference",
+    setup: "Set `OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318` and `OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf`, or port 4317 and `grpc`, and install the instrumentation of your library, such as `openinference-instrumentation-langchain`.",
+    reads: &[
+        ("role", "`openinference.span.kind`"),
+        (
+            "messages",
+            "`llm.input_messages.N.message.*`, `llm.output_messages.N.message.*` with contents, tool calls and the older `function_call_name`; `llm.prompts.N.*`, `llm.choices.N.*`; any of them as one structured value",
+        ),
+        ("input, output", "`input.value`, `output.value`; the declared media type is not trusted"),
+        (
+            "tools",
+            "`tool.name`, `tool_call.function.name`, `tool_call.id`, `tool.id`; arguments from `input.value` (`tool.parameters` is a schema)",
+        ),
+        (
+            "model",
+            "`llm.response.model_name`, `llm.model_name`, `llm.request.model_name`, `embedding.model_name`, `reranker.model_name`",
+        ),
+        ("tokens, cost", "`llm.token_count.*`, `llm.cost.total`"),
+        (
+            "retrieval",
+            "`retrieval.documents.N.document.*`, `reranker.query`, `reranker.output_documents.N.document.*`, `embedding.embeddings.N.embedding.text`",
+        ),
+        ("session, user", "`session.id`, `user.id`, or `session_id`, `thread_id`, `user_id` in `metadata`"),
+    ],
+    notes: "`__REDACTED__` is read as not sent. A span that also carries `gen_ai.*` or `ai.*` is read by both, OpenInference first.",
+    cases: &[
+        "openinference-agents",
+        "openinference-anthropic",
+        "openinference-dspy",
+        "openinference-google-adk",
+        "openinference-langchain",
+        "openinference-llamaindex",
+        "openinference-openai",
+        "openinference-openai-js",
+        "openinference-pydantic-ai",
+        "openinference-smolagents",
+        "openinference-vercel",
+        "edge-cases",
+        "edge-cases_simple",
+    ],
+};
+
 impl Dialect for OpenInference {
     fn name(&self) -> &'static str {
         "openinference"
+    }
+
+    fn guide(&self) -> &'static Guide {
+        &GUIDE
     }
 
     fn speaks(&self, span: &RawSpan) -> bool {
@@ -33,6 +81,10 @@ impl Dialect for OpenInference {
             Some(Role::Tool) => tool(span, &slots, &mut reading),
             Some(Role::Agent | Role::Chain) => step(span, &slots, &mut reading),
             Some(Role::Embedding) => embedding(span, &slots, &mut reading),
+            Some(Role::Retriever | Role::Reranker) => search(span, &slots, &mut reading),
+            Some(Role::Guardrail | Role::Evaluator) => {
+                recorded::step(&mut reading, slots.get(Field::Input as usize), slots.get(Field::Output as usize));
+            }
             _ => {}
         }
         reading
@@ -62,16 +114,19 @@ enum Field {
     Agent,
     Node,
     Metadata,
-    CrewTasks,
     Session,
     User,
+    Query,
     Messages,
 }
 
 const FIELDS: usize = Field::Messages as usize + 1;
 
-/// Where the result of a crew states what its model calls used.
-const CREW_USAGE: &str = "token_usage";
+/// Other indexed lists, each with where the words of an item stand.
+const PROMPTS: (&str, &str) = ("llm.prompts", "/prompt/text");
+const CHOICES: (&str, &str) = ("llm.choices", "/completion/text");
+const RETRIEVED: &str = "retrieval.documents";
+const RANKED: &str = "reranker.output_documents";
 
 fn place(name: &str) -> Option<(usize, u8)> {
     use Field as F;
@@ -82,6 +137,8 @@ fn place(name: &str) -> Option<(usize, u8)> {
         key::RESPONSE_MODEL => (F::Model, 0),
         key::MODEL => (F::Model, 1),
         key::EMBEDDING_MODEL => (F::Model, 2),
+        "reranker.model_name" => (F::Model, 3),
+        "reranker.query" => (F::Query, 0),
         key::REQUEST_MODEL => (F::RequestModel, 0),
         key::PROVIDER => (F::Provider, 0),
         key::SYSTEM => (F::Provider, 1),
@@ -102,7 +159,6 @@ fn place(name: &str) -> Option<(usize, u8)> {
         key::AGENT_NAME => (F::Agent, 0),
         key::NODE_ID => (F::Node, 0),
         key::METADATA => (F::Metadata, 0),
-        key::CREW_TASKS => (F::CrewTasks, 0),
         keys::general::SESSION => (F::Session, 0),
         keys::general::USER => (F::User, 0),
         _ if name.starts_with(key::INPUT_MESSAGES) || name.starts_with(key::OUTPUT_MESSAGES) => (F::Messages, 0),
@@ -207,6 +263,44 @@ fn llm(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
         }
     }
     recorded::llm(reading, slots.get(Field::Input as usize), slots.get(Field::Output as usize));
+    completion(span, reading);
+}
+
+/// The prompts and choices of a completion that is no chat.
+fn completion(span: &RawSpan, reading: &mut Reading) {
+    let words = |(prefix, path): (&'static str, &str)| {
+        let list = attributes::indexed(&span.attributes, prefix)?;
+        let texts: Vec<&str> = list
+            .as_array()?
+            .iter()
+            .filter_map(|item| item.pointer(path).unwrap_or(item).as_str())
+            .filter(|text| !salvage::is_missing(text))
+            .collect();
+        (!texts.is_empty()).then(|| (prefix, texts.join("\n")))
+    };
+    if reading.input_messages.is_none() {
+        fill("input", &mut reading.input, &mut reading.sources, words(PROMPTS));
+    }
+    if reading.output_messages.is_none() {
+        fill("output", &mut reading.output, &mut reading.sources, words(CHOICES));
+    }
+}
+
+/// What was looked for and what was found or ranked first.
+fn search(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
+    let sources = &mut reading.sources;
+    fill("input", &mut reading.input, sources, slots.text(Field::Query as usize));
+    let asked = slots.get(Field::Input as usize).and_then(|(key, value)| Some((key, words::question(value)?)));
+    fill("input", &mut reading.input, sources, asked);
+    let found = [RETRIEVED, RANKED].into_iter().find_map(|prefix| {
+        let list = attributes::indexed(&span.attributes, prefix)?;
+        Some((prefix, words::documents(&list)?))
+    });
+    let found = found.or_else(|| {
+        let (key, value) = slots.get(Field::Output as usize)?;
+        Some((key, words::documents(value).or_else(|| words::answer(value))?))
+    });
+    fill("output", &mut reading.output, sources, found);
 }
 
 /// Messages of which nothing was kept say nothing.
@@ -246,12 +340,7 @@ fn embedding(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
 /// An agent or a step: what it was asked and what it answered.
 fn step(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     use Field as F;
-    let tasks = slots.get(F::CrewTasks as usize).and_then(|(key, value)| Some((key, tasks(value)?)));
     recorded::step(reading, slots.get(F::Input as usize), slots.get(F::Output as usize));
-    fill("input", &mut reading.input, &mut reading.sources, tasks);
-    if reading.role == Some(Role::Chain) {
-        crew_usage(slots.get(F::Output as usize), reading);
-    }
     let is_data = reading.input.as_deref().is_none_or(|input| input.starts_with(['{', '[']));
     if is_data && slots.get(F::Messages as usize).is_some() {
         let read = attributes::indexed(&span.attributes, key::INPUT_MESSAGES).and_then(|list| messages::read(&list));
@@ -260,35 +349,4 @@ fn step(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
             reading.sources.insert("input".to_owned(), key::INPUT_MESSAGES.to_owned());
         }
     }
-}
-
-/// What all model calls of a crew used, which its result states; nothing in the result of any other step counts.
-/// Source: <https://docs.crewai.com/en/concepts/crews#crew-output>.
-fn crew_usage(output: recorded::Found<'_>, reading: &mut Reading) {
-    let Some((key, value)) = output.filter(|(_, value)| value.as_str().is_none_or(|text| text.contains(CREW_USAGE)))
-    else {
-        return;
-    };
-    let result = salvage::unwrapped(value);
-    let is_crews = ["raw", "tasks_output"].iter().all(|name| result.get(*name).is_some());
-    let Some(counts) = result.get(CREW_USAGE).filter(|counts| is_crews && counts.is_object()) else { return };
-    let of = |name: &str| attributes::count(counts.get(name)?).map(|count| (key, count));
-    let (usage, sources) = (&mut reading.usage, &mut reading.sources);
-    fill("usage.input", &mut usage.input, sources, of("prompt_tokens"));
-    fill("usage.output", &mut usage.output, sources, of("completion_tokens"));
-    fill("usage.total", &mut usage.total, sources, of("total_tokens"));
-    fill("usage.cache_read", &mut usage.cache_read, sources, of("cached_prompt_tokens"));
-    fill("usage.cache_write", &mut usage.cache_write, sources, of("cache_creation_tokens"));
-    fill("usage.reasoning", &mut usage.reasoning, sources, of("reasoning_tokens"));
-}
-
-/// What the tasks of a crew ask for.
-fn tasks(value: &Value) -> Option<String> {
-    let tasks = salvage::unwrapped(value);
-    let asked: Vec<&str> = tasks.as_array()?.iter().filter_map(|task| description(task.as_object()?)).collect();
-    (!asked.is_empty()).then(|| asked.join("\n"))
-}
-
-fn description(task: &Map<String, Value>) -> Option<&str> {
-    task.get("description").and_then(Value::as_str).filter(|text| !salvage::is_missing(text))
 }

@@ -3,15 +3,34 @@
 use serde_json::Value;
 
 use super::attributes::Slots;
+use super::guide::Guide;
 use super::{Dialect, calls, fill, keys, messages, recorded, salvage};
 use crate::model::{Message, Part, RawSpan, Reading, Role};
 
 /// See the module.
 pub struct OpenLit;
 
+const GUIDE: Guide = Guide {
+    title: "OpenLIT",
+    setup: "`openlit.init(otlp_endpoint=\"http://127.0.0.1:4318\")`.",
+    reads: &[
+        ("role", "`gen_ai.operation.name`; a span with `function.args` is a decorated step"),
+        ("steps", "`function.args`, `gen_ai.workflow.input`, `gen_ai.workflow.output`, `gen_ai.workflow.name`"),
+        ("content, model, tokens", "the GenAI conventions"),
+        ("cost", "`gen_ai.usage.cost`"),
+        ("tools", "`gen_ai.tool.name`, `gen_ai.tool.args`, `gen_ai.tool.call.*`"),
+    ],
+    notes: "`invoke_agent` spans of LangGraph are nodes, not agents. A tool named on a model's span was asked for, not run.",
+    cases: &["openlit", "openlit_nocontent"],
+};
+
 impl Dialect for OpenLit {
     fn name(&self) -> &'static str {
         "openlit"
+    }
+
+    fn guide(&self) -> &'static Guide {
+        &GUIDE
     }
 
     fn speaks(&self, span: &RawSpan) -> bool {

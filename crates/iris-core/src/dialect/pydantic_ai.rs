@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::attributes::Slots;
+use super::guide::Guide;
 use super::{Dialect, calls, fill, messages, salvage, words};
 use crate::model::{Message, RawSpan, Reading, Role};
 
@@ -17,9 +18,34 @@ const HANDOFF: &str = "Handoff";
 /// See the module.
 pub struct PydanticAi;
 
+const GUIDE: Guide = Guide {
+    title: "pydantic-ai and Logfire",
+    setup: "`Agent.instrument_all()` with an OTLP exporter, or `logfire.configure(send_to_logfire=False)` with `OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318`.",
+    reads: &[
+        (
+            "messages",
+            "`gen_ai.input.messages`, `gen_ai.output.messages`, `pydantic_ai.all_messages`; format 1 `events`, `all_messages_events`, or log records",
+        ),
+        ("input, output of a run", "the transcript's last question, `final_result`"),
+        ("agent's name", "`gen_ai.agent.name`, `agent_name`"),
+        (
+            "tools",
+            "`gen_ai.tool.call.arguments`, `gen_ai.tool.call.result`; format 1 and 2 `tool_arguments`, `tool_response`",
+        ),
+        ("tokens, cost", "`gen_ai.usage.*` of calls, `gen_ai.aggregated_usage.*` of runs, `operation.cost`"),
+        ("Logfire's integrations", "`request_data`, `response_data`; spans of the OpenAI Agents SDK by their names"),
+    ],
+    notes: "What Logfire scrubbed is read as not sent.",
+    cases: &["pydantic-ai_logfire", "pydantic-ai_v1", "pydantic-ai_v1_logs", "pydantic-ai_v2", "pydantic-ai_v5"],
+};
+
 impl Dialect for PydanticAi {
     fn name(&self) -> &'static str {
         "pydantic_ai"
+    }
+
+    fn guide(&self) -> &'static Guide {
+        &GUIDE
     }
 
     fn speaks(&self, span: &RawSpan) -> bool {

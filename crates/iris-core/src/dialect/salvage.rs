@@ -15,7 +15,7 @@ const MEND_BYTES_MAX: usize = 4 << 20;
 pub fn is_missing(text: &str) -> bool {
     let text = text.trim();
     text.is_empty()
-        || matches!(text, "__REDACTED__" | "<elided>" | "[REDACTED]" | "<redacted>" | "REDACTED")
+        || matches!(text, "__REDACTED__" | "<elided>" | "[REDACTED]" | "<redacted>" | "<REDACTED>" | "REDACTED")
         || (text.starts_with("[Scrubbed due to ") && text.ends_with(']') && !text.contains('\n'))
 }
 

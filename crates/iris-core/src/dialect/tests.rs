@@ -1,4 +1,5 @@
 mod libraries;
+mod speed;
 
 use std::sync::Arc;
 
@@ -308,36 +309,5 @@ fn other_spans_have_no_role() {
     ] {
         let role = read_span(&span("x", scope, &attributes)).role;
         assert!(matches!(role, None | Some(Role::Other)), "{scope} {role:?}");
-    }
-}
-
-/// The time one simple model call takes to read: `cargo test -p iris-core --release reading_is_quick -- --ignored --nocapture`.
-#[test]
-#[ignore = "measures time"]
-#[expect(clippy::print_stderr, reason = "a measurement by hand")]
-fn reading_is_quick() {
-    let spans = [
-        chat(&json!({"server.address": "127.0.0.1", "server.port": 9101})),
-        chat(
-            &json!({"gen_ai.input.messages": "[{\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"content\":\"Where is my order?\"}]}]"}),
-        ),
-        span(
-            "GET /",
-            "http",
-            &json!({"http.request.method": "GET", "url.path": "/", "http.response.status_code": 200}),
-        ),
-    ];
-    for span in &spans {
-        #[expect(clippy::disallowed_methods, reason = "a test may measure")]
-        let begun = std::time::Instant::now();
-        for _ in 0..100_000 {
-            std::hint::black_box(read_span(std::hint::black_box(span)));
-        }
-        eprintln!(
-            "{}: {:.2} us a span, {} attributes",
-            span.name,
-            begun.elapsed().as_secs_f64() * 10.0,
-            span.attributes.len()
-        );
     }
 }

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::attributes::Slots;
+use super::guide::Guide;
 use super::keys::vercel_ai as key;
 use super::{Dialect, calls, fill, messages, salvage, words};
 use crate::model::{Message, Part, RawSpan, Reading, Role};
@@ -11,9 +12,33 @@ use crate::model::{Message, Part, RawSpan, Reading, Role};
 /// See the module.
 pub struct VercelAi;
 
+const GUIDE: Guide = Guide {
+    title: "Vercel AI SDK",
+    setup: "`experimental_telemetry: { isEnabled: true, functionId: 'my-agent' }` on every call (version 7: `@ai-sdk/otel`), with an OTLP exporter of `@opentelemetry/sdk-node` or `@vercel/otel`, protobuf or JSON.",
+    reads: &[
+        ("role", "`ai.operationId`; version 7 writes the GenAI conventions"),
+        ("agent's name", "`ai.telemetry.functionId`"),
+        ("input", "`ai.prompt.messages`, `ai.prompt`"),
+        (
+            "output",
+            "`ai.response.text`, `ai.response.object`, `ai.response.reasoning`, `ai.response.toolCalls`; older `ai.result.*`",
+        ),
+        ("tools", "`ai.toolCall.name`, `.id`, `.args` or `.input`, `.result` or `.output`"),
+        ("model, tokens", "`ai.response.model`, `ai.model.id`, `ai.usage.*`, `gen_ai.usage.*` of the inner calls"),
+        ("embeddings and reranks", "`ai.value`, `ai.values`, `ai.usage.tokens`; `ai.rerank`"),
+        ("session, user", "`ai.telemetry.metadata.sessionId`, `.threadId`, `.conversationId`, `.userId`"),
+    ],
+    notes: "The outer span of `generateText` states the tokens of its last step only, so they are taken from the inner calls.",
+    cases: &["vercel-ai_v5", "vercel-ai_v7", "vercel-ai_v7_legacy"],
+};
+
 impl Dialect for VercelAi {
     fn name(&self) -> &'static str {
         "vercel_ai"
+    }
+
+    fn guide(&self) -> &'static Guide {
+        &GUIDE
     }
 
     fn speaks(&self, span: &RawSpan) -> bool {
@@ -65,6 +90,8 @@ enum Field {
     OutputTokens,
     TotalTokens,
     CachedTokens,
+    CacheWriteTokens,
+    Thought,
     ReasoningTokens,
     ToolName,
     ToolId,
@@ -105,7 +132,11 @@ fn place(name: &str) -> Option<(usize, u8)> {
         "ai.usage.completionTokens" => (F::OutputTokens, 1),
         "ai.usage.totalTokens" => (F::TotalTokens, 0),
         "ai.usage.cachedInputTokens" => (F::CachedTokens, 0),
+        "ai.usage.inputTokenDetails.cacheReadTokens" => (F::CachedTokens, 1),
+        "ai.usage.inputTokenDetails.cacheWriteTokens" => (F::CacheWriteTokens, 0),
         "ai.usage.reasoningTokens" => (F::ReasoningTokens, 0),
+        "ai.usage.outputTokenDetails.reasoningTokens" => (F::ReasoningTokens, 1),
+        "ai.response.reasoning" => (F::Thought, 0),
         "ai.toolCall.name" => (F::ToolName, 0),
         "ai.toolCall.id" => (F::ToolId, 0),
         "ai.toolCall.args" => (F::ToolArguments, 0),
@@ -147,6 +178,7 @@ fn model_call(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     fill("usage.output", &mut reading.usage.output, sources, slots.count(F::OutputTokens as usize));
     fill("usage.total", &mut reading.usage.total, sources, slots.count(F::TotalTokens as usize));
     fill("usage.cache_read", &mut reading.usage.cache_read, sources, slots.count(F::CachedTokens as usize));
+    fill("usage.cache_write", &mut reading.usage.cache_write, sources, slots.count(F::CacheWriteTokens as usize));
     fill("usage.reasoning", &mut reading.usage.reasoning, sources, slots.count(F::ReasoningTokens as usize));
     let asked = slots.get(F::Messages as usize).and_then(|(key, value)| Some((key, messages::read(value)?)));
     let asked =
@@ -154,6 +186,10 @@ fn model_call(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     fill("input_messages", &mut reading.input_messages, sources, asked);
     let mut parts = Vec::new();
     let mut source = None;
+    if let Some((key, text)) = slots.text(F::Thought as usize) {
+        parts.push(Part::Reasoning { text });
+        source = source.or(Some(key));
+    }
     for field in [F::Text, F::Object] {
         if let Some((key, text)) = slots.text(field as usize) {
             parts.push(Part::Text { text });

@@ -7,6 +7,10 @@ use super::{messages, salvage};
 
 /// How deep wrappers are opened.
 const DEPTH_MAX: usize = 6;
+/// The most documents of one search that are read.
+const DOCUMENTS_MAX: usize = 64;
+/// Keys under which libraries put the words of a document.
+const DOCUMENT_KEYS: [&str; 5] = ["content", "text", "page_content", "pageContent", "snippet"];
 /// Keys under which libraries put what was asked, most telling first.
 const QUESTION_KEYS: [&str; 18] = [
     "new_message",
@@ -73,6 +77,25 @@ pub fn answer(output: &Value) -> Option<String> {
             None => plain(text),
         },
         other => answer_in(other, 0),
+    }
+}
+
+/// The words of what a search found, one document a line: texts, or objects that hold one.
+pub fn documents(value: &Value) -> Option<String> {
+    let found = salvage::unwrapped(value);
+    let items = found.as_array().map_or(std::slice::from_ref(&found), Vec::as_slice);
+    let words: Vec<&str> = items.iter().take(DOCUMENTS_MAX).filter_map(document).collect();
+    (!words.is_empty()).then(|| words.join("\n"))
+}
+
+fn document(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => Some(text.as_str()).filter(|text| !salvage::is_missing(text)),
+        Value::Object(map) => {
+            let inner = map.get("document").or_else(|| map.get("node")).unwrap_or(value);
+            DOCUMENT_KEYS.iter().find_map(|key| inner.get(*key)?.as_str()).filter(|text| !salvage::is_missing(text))
+        }
+        _ => None,
     }
 }
 

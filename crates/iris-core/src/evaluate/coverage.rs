@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::model::{Evaluation, RuleResult};
+use crate::model::{Evaluation, RuleResult, UNMAPPED};
 use crate::rules::Question;
 
 /// How far one question was answered.
@@ -29,12 +29,19 @@ pub struct Coverage {
     pub inputs: Map<String, Value>,
     /// Every question, in the order of the registry.
     pub questions: Vec<QuestionCoverage>,
+    /// Attributes of the trace's spans that seem to hold what is missing and that nothing could read: keys, never values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmapped_attributes: Vec<String>,
 }
 
 /// The coverage of an evaluation.
 pub fn coverage(evaluation: &Evaluation) -> Coverage {
     let questions = Question::ALL.iter().map(|question| one(question.as_str(), &evaluation.rule_results)).collect();
-    Coverage { inputs: evaluation.inputs.clone(), questions }
+    let mut inputs = evaluation.inputs.clone();
+    let unmapped = inputs.remove(UNMAPPED);
+    let keys = unmapped.as_ref().and_then(Value::as_array).into_iter().flatten();
+    let unmapped_attributes = keys.filter_map(Value::as_str).map(str::to_owned).collect();
+    Coverage { inputs, questions, unmapped_attributes }
 }
 
 fn one(question: &str, results: &[RuleResult]) -> QuestionCoverage {

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::engine::{Identity, Texts, assemble, inputs, judge};
 use super::{Composer, Ruleset, Settings};
-use crate::model::{EvalType, Evaluation, Evidence, RuleResult, Run, Timestamp, Trace};
+use crate::model::{EvalType, Evaluation, Evidence, RuleResult, Run, Timestamp, Trace, UNMAPPED};
 use crate::rules::{EVIDENCE_MAX, Need, Subject};
 
 /// How many runs of one trace are judged; a trace with more says so in its results.
@@ -171,6 +171,9 @@ fn supplied(runs: &[Subject<'_>], trace: &Trace) -> Map<String, Value> {
             let before = supplied.get(&need).and_then(Value::as_bool).unwrap_or(false);
             supplied.insert(need, Value::Bool(before || carried == Value::Bool(true)));
         }
+    }
+    if let Some(keys) = trace.metadata.get("otel").and_then(|otel| otel.get(UNMAPPED)) {
+        supplied.insert(UNMAPPED.to_owned(), keys.clone());
     }
     supplied.insert(Need::Output.as_str().to_owned(), Value::Bool(trace.output.is_some()));
     supplied

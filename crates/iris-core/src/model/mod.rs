@@ -16,4 +16,4 @@ pub use reading::{Message, Part, Reading, Role, Usage};
 pub use row::{Lane, Observation, Position, Row, RowKey};
 pub use span::{Attributes, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope, SpanKind, StatusCode};
 pub use time::Timestamp;
-pub use trace::{CostSource, Run, TokenUsage, ToolCall, Trace, TraceSource};
+pub use trace::{CostSource, Run, TokenUsage, ToolCall, Trace, TraceSource, UNMAPPED};

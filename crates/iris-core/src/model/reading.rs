@@ -148,6 +148,9 @@ pub struct Reading {
     pub user_id: Option<String>,
     /// Which attribute each field came from.
     pub sources: BTreeMap<String, String>,
+    /// Attributes that seem to hold what is missing and that no dialect could read: keys only, at most sixteen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmapped: Vec<String>,
 }
 
 impl Reading {

@@ -96,6 +96,10 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::E
     }
 }
 
+/// Where `metadata.otel` of a trace, and the inputs of its evaluation, name the attributes that seem to hold what is
+/// missing and that no dialect could read.
+pub const UNMAPPED: &str = "unmapped_attributes";
+
 /// One top-most agent run of a trace. Most traces have exactly one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]

@@ -249,8 +249,9 @@ fn record(mut fields: Reader<'_>, origin: &Origin) -> Result<Option<RawLog>, Sto
             _ => {}
         }
     }
-    if event_name.is_empty() {
-        event_name = attributes.get("event.name").and_then(Value::as_str).unwrap_or_default();
+    if !super::events::names_an_event(event_name) {
+        let attribute = attributes.get("event.name").and_then(Value::as_str).filter(|name| !name.is_empty());
+        event_name = attribute.unwrap_or(event_name);
     }
     Ok(Some(RawLog {
         trace_id,

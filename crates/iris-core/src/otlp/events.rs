@@ -25,7 +25,7 @@ pub fn has_log_event(encoding: Encoding, body: &[u8], wants: &mut dyn FnMut(&str
     Ok(found)
 }
 
-/// A record's `event_name`, else its attribute `event.name`, else nothing.
+/// A record's `event_name` when it names an event, else its attribute `event.name`, else nothing.
 fn event_name(mut record: Reader<'_>) -> Result<&str, Stop> {
     let (mut name, mut attribute) = ("", "");
     while let Some((number, value)) = record.field()? {
@@ -36,7 +36,13 @@ fn event_name(mut record: Reader<'_>) -> Result<&str, Stop> {
             _ => {}
         }
     }
-    Ok(if name.is_empty() { attribute } else { name })
+    Ok(if names_an_event(name) || attribute.is_empty() { name } else { attribute })
+}
+
+/// Whether a record's `event_name` names an event. Rust's `tracing` puts the place in the source there, as
+/// `event src/lib.rs:12`, and the event into the attribute.
+pub fn names_an_event(event_name: &str) -> bool {
+    !event_name.is_empty() && !event_name.starts_with("event ")
 }
 
 /// The text of an attribute whose key is `event.name`; empty when it is no text.

@@ -254,3 +254,23 @@ fn a_load_without_room_keeps_nothing_else_waiting() {
     bench.pass(20);
     assert_eq!(bench.loads, [key(1)]);
 }
+
+#[test]
+fn steps_that_came_as_log_records_settle_by_silence_alone() {
+    let recorded = |made: &Made, seq: u64| {
+        let mut row = Row::clone(&made.at(seq, 0));
+        row.position.lane = Lane::Logs;
+        Arc::new(row)
+    };
+    let mut bench = Bench::new();
+    // What began the run may never come.
+    bench.push_rows(Lane::Logs, 1, vec![recorded(&made(1, 2).under(9).role(Role::Llm).hollow(), 1)]);
+    bench.pass(20_000);
+    bench.push_rows(Lane::Logs, 2, vec![recorded(&made(1, 3).under(9).role(Role::Tool), 2)]);
+    bench.pass(29_999);
+    assert!(bench.settled.is_empty());
+    bench.pass(1);
+    assert_eq!(bench.settled.len(), 1);
+    assert!(!bench.settled[0].partial);
+    assert_eq!(bench.settled[0].rows.len(), 2);
+}

@@ -10,17 +10,20 @@ mod tools;
 mod tree;
 mod usage;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::model::{CostSource, Reading, Resource, Role, Row, RowKey, Run, Timestamp, Trace, TraceSource};
+use crate::model::{CostSource, Reading, Resource, Role, Row, RowKey, Run, Timestamp, Trace, TraceSource, UNMAPPED};
 use tree::{Node, Tree};
 
 /// The name of an agent whose spans name neither agent nor service.
 const NAMELESS: &str = "otel";
 /// How many forms of conflicting spans are judged beside the first.
 const VARIANTS_MAX: usize = 3;
+/// The most keys that a trace names as carried and not read.
+const UNMAPPED_MAX: usize = 16;
 /// Attributes of the resource that are kept with the trace.
 /// Source: <https://opentelemetry.io/docs/specs/semconv/resource/>.
 const RESOURCE_KEYS: [&str; 9] = [
@@ -67,7 +70,7 @@ pub fn understand(key: &RowKey, version: u32, rows: &[Arc<Row>]) -> Option<Trace
         token_usage: usage.tokens,
         cost_usd: usage.cost_usd,
         cost_source: usage.cost_usd.map(|_| CostSource::Reported),
-        metadata: metadata(key, head, model.as_deref()),
+        metadata: metadata(key, &tree, head, model.as_deref()),
         timestamp,
         session_id: session_id.or_else(|| tree.any_of(|reading| reading.session_id.clone())),
         user_id: user_id.or_else(|| tree.any_of(|reading| reading.user_id.clone())),
@@ -146,8 +149,14 @@ fn span_ms(start: Timestamp, end: Timestamp) -> Option<f64> {
     (end >= start && end.as_unix_nanos() > 0).then(|| end.since(start).as_secs_f64() * 1000.0)
 }
 
+/// What its spans carried and no dialect could read: the first keys in their order.
+fn unmapped<'t>(tree: &'t Tree<'_>) -> Vec<&'t str> {
+    let keys: BTreeSet<&str> = tree.nodes.iter().flat_map(|node| &node.reading.unmapped).map(String::as_str).collect();
+    keys.into_iter().take(UNMAPPED_MAX).collect()
+}
+
 /// The model, and what sent the spans.
-fn metadata(key: &RowKey, head: &Node<'_>, model: Option<&str>) -> Map<String, Value> {
+fn metadata(key: &RowKey, tree: &Tree<'_>, head: &Node<'_>, model: Option<&str>) -> Map<String, Value> {
     let mut metadata = Map::new();
     if let Some(model) = model {
         metadata.insert("model".to_owned(), json!(model));
@@ -159,7 +168,12 @@ fn metadata(key: &RowKey, head: &Node<'_>, model: Option<&str>) -> Map<String, V
         .collect();
     let scope = &head.span.scope;
     let scope = json!({ "name": scope.name, "version": scope.version });
-    metadata.insert("otel".to_owned(), json!({ "trace_id": key.trace_id, "scope": scope, "resource": resource }));
+    let mut otel = json!({ "trace_id": key.trace_id, "scope": scope, "resource": resource });
+    let unmapped = unmapped(tree);
+    if let (Some(otel), false) = (otel.as_object_mut(), unmapped.is_empty()) {
+        otel.insert(UNMAPPED.to_owned(), json!(unmapped));
+    }
+    metadata.insert("otel".to_owned(), otel);
     metadata
 }
 

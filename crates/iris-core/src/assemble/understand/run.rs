@@ -47,9 +47,10 @@ impl Stretch {
         self.head(tree).map(|node| node.span.start).unwrap_or_default()
     }
 
-    /// When it ended; zero when it has not.
+    /// When it ended; zero when it has not. A run that was sent as the moment of its beginning lasts as long as what
+    /// belongs to it.
     pub fn end(&self, tree: &Tree<'_>) -> Timestamp {
-        let end = match self.top.and_then(|top| tree.get(top)) {
+        let end = match self.top.and_then(|top| tree.get(top)).filter(|node| node.span.end != node.span.start) {
             Some(node) => Some(node.span.end),
             None => tree.of(&self.places).map(|node| node.span.end).max(),
         };

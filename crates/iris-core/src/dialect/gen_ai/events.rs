@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::super::keys::{gen_ai as key, general};
 use super::super::{calls, fill, merge, messages, salvage};
-use crate::model::{Message, RawLog, RawSpan, Reading, Role};
+use crate::model::{Message, Part, RawLog, RawSpan, Reading, Role};
 
 const SYSTEM: &str = "gen_ai.system.message";
 const USER: &str = "gen_ai.user.message";
@@ -14,6 +14,8 @@ const CHOICE: &str = "gen_ai.choice";
 /// Until 1.27: the whole prompt in one event, and the whole completion.
 const CONTENT_PROMPT: &str = "gen_ai.content.prompt";
 const CONTENT_COMPLETION: &str = "gen_ai.content.completion";
+/// The body of a message event as one JSON text.
+const EVENT_CONTENT: &str = "gen_ai.event.content";
 /// An exception in a model call, as a log record.
 const EXCEPTION: &str = "gen_ai.client.operation.exception";
 
@@ -65,6 +67,21 @@ fn tool_details(attributes: &Map<String, Value>, reading: &mut Reading) {
     fill("tool_arguments", &mut reading.tool_arguments, &mut reading.sources, arguments);
     if let Some(value) = attributes.get(key::TOOL_RESULT) {
         result(value, key::TOOL_RESULT, reading);
+    }
+    // Strands puts the call and its answer into messages.
+    for (name, value) in
+        attributes.iter().filter(|(name, _)| *name == key::INPUT_MESSAGES || *name == key::OUTPUT_MESSAGES)
+    {
+        for part in messages::read(value).into_iter().flatten().flat_map(|message| message.parts) {
+            match part {
+                Part::ToolCall { arguments, .. } => {
+                    let found = (name.as_str(), calls::arguments(&arguments));
+                    fill("tool_arguments", &mut reading.tool_arguments, &mut reading.sources, Some(found));
+                }
+                Part::ToolResult { result: answer, .. } => result(&answer, name, reading),
+                _ => {}
+            }
+        }
     }
 }
 
@@ -133,6 +150,12 @@ pub fn read_log(log: &RawLog) -> Option<Reading> {
 
 /// The message in an event, and whether it is the model's answer; none when content is off.
 fn message(event: &str, body: &Map<String, Value>) -> Option<(bool, Message)> {
+    // Azure's SDKs and .NET keep the body as one JSON text.
+    let whole = body.get(EVENT_CONTENT).map(salvage::unwrapped);
+    let body = match &whole {
+        Some(Value::Object(inner)) => inner,
+        _ => body,
+    };
     let role = match event {
         SYSTEM => "system",
         USER => "user",

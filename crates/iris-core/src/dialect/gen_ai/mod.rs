@@ -1,4 +1,4 @@
-//! The OpenTelemetry GenAI conventions, current and older, as attributes, span events and log records; MCP spans.
+//! The OpenTelemetry GenAI conventions, current and older, as attributes, span events and log records.
 //! Source: <https://opentelemetry.io/docs/specs/semconv/gen-ai/> and <https://github.com/open-telemetry/semantic-conventions-genai>.
 
 mod events;
@@ -6,21 +6,62 @@ mod events;
 use serde_json::{Map, Value};
 
 use super::attributes::{self, Slots};
-use super::keys::{self, gen_ai as key, mcp};
+use super::guide::Guide;
+use super::keys::{self, gen_ai as key};
 use super::{Dialect, calls, fill, messages, salvage, words};
 use crate::model::{Message, Part, RawLog, RawSpan, Reading, Role};
 
 /// See the module.
 pub struct GenAi;
 
+const GUIDE: Guide = Guide {
+    title: "OpenTelemetry GenAI conventions",
+    setup: "Set `OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318` and `OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf`, or port 4317 and `grpc`; content with `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` (`true`, or `span_and_event` with `OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental`). Send logs too: several modes keep the content in log records.",
+    reads: &[
+        ("role", "`gen_ai.operation.name`, else what the span carries"),
+        (
+            "messages",
+            "`gen_ai.input.messages`, `gen_ai.output.messages`, `gen_ai.system_instructions`, as JSON or structured, on the span, its events or the log record `gen_ai.client.inference.operation.details`; until 1.36 `gen_ai.*.message` and `gen_ai.choice` records and events; until 1.27 `gen_ai.prompt`, `gen_ai.completion`, whole or indexed, `gen_ai.content.*` events",
+        ),
+        ("agent's name", "`gen_ai.agent.name`, else the name after `invoke_agent`"),
+        ("tools", "`gen_ai.tool.name`, `gen_ai.tool.call.id`, `gen_ai.tool.call.arguments`, `gen_ai.tool.call.result`"),
+        (
+            "model, provider",
+            "`gen_ai.response.model`, `gen_ai.request.model`, `gen_ai.provider.name`, until 1.36 `gen_ai.system`",
+        ),
+        ("tokens", "`gen_ai.usage.*` in their current and older names"),
+        ("retrieval", "`gen_ai.retrieval.query.text`, `gen_ai.retrieval.documents`"),
+        ("session", "`gen_ai.conversation.id`"),
+        ("failure", "status, `exception` event, `error.type`, log record `gen_ai.client.operation.exception`"),
+    ],
+    notes: "Where a new and an older name disagree the new one counts.",
+    cases: &[
+        "otel-genai-langchain",
+        "otel-genai-openai-agents",
+        "otel-genai-openai_default",
+        "otel-genai-openai_span",
+        "otel-openai-agents-v2",
+        "otel-openai-v2_default",
+        "otel-openai-v2_default_content",
+        "otel-openai-v2_latest_event_only",
+        "otel-openai-v2_latest_no_content",
+        "otel-openai-v2_latest_span_and_event",
+        "otel-openai-v2_latest_span_only",
+    ],
+};
+
 impl Dialect for GenAi {
     fn name(&self) -> &'static str {
         "gen_ai"
     }
 
+    fn guide(&self) -> &'static Guide {
+        &GUIDE
+    }
+
     fn speaks(&self, span: &RawSpan) -> bool {
-        let speaks = |name: &str| name.starts_with(key::PREFIX) || name == mcp::METHOD;
-        span.attributes.keys().any(|name| speaks(name)) || span.events.iter().any(|event| speaks(&event.name))
+        span.attributes.keys().any(|name| name.starts_with(key::PREFIX))
+            || span.events.iter().any(|event| event.name.starts_with(key::PREFIX))
     }
 
     fn read(&self, span: &RawSpan) -> Reading {
@@ -74,7 +115,8 @@ enum Field {
     CacheWrite,
     Reasoning,
     Cost,
-    McpMethod,
+    Query,
+    Documents,
     Handoff,
     Indexed,
 }
@@ -88,8 +130,8 @@ fn place(name: &str) -> Option<(usize, u8)> {
         return Some(match name {
             key::LLM_TOTAL_TOKENS => (F::TotalTokens as usize, 1),
             key::OPERATION_COST => (F::Cost as usize, 2),
-            mcp::METHOD => (F::McpMethod as usize, 0),
-            mcp::SESSION => (F::Conversation as usize, 9),
+            key::SPRING_ARGUMENTS => (F::ToolArguments as usize, 4),
+            key::SPRING_RESULT => (F::ToolResult as usize, 4),
             _ => return None,
         });
     }
@@ -114,6 +156,8 @@ fn place(name: &str) -> Option<(usize, u8)> {
         key::TOOL_CALL_ID => (F::ToolCallId, 0),
         key::TOOL_ARGUMENTS => (F::ToolArguments, 0),
         key::TOOL_RESULT => (F::ToolResult, 0),
+        "gen_ai.retrieval.query.text" => (F::Query, 0),
+        "gen_ai.retrieval.documents" => (F::Documents, 0),
         key::INPUT_TOKENS => (F::InputTokens, 0),
         key::PROMPT_TOKENS => (F::InputTokens, 1),
         key::AGGREGATED_INPUT => (F::InputTokens, 2),
@@ -136,9 +180,30 @@ fn place(name: &str) -> Option<(usize, u8)> {
         key::TOTAL_COST => (F::Cost, 1),
         key::HANDOFF_FROM => (F::Handoff, 0),
         _ if name.starts_with("gen_ai.prompt.") || name.starts_with("gen_ai.completion.") => (F::Indexed, 0),
-        _ => return None,
+        _ => made_up(name)?,
     };
     Some((field as usize, rank))
+}
+
+/// Names in the conventions' space that only some libraries write.
+fn made_up(name: &str) -> Option<(Field, u8)> {
+    use Field as F;
+    Some(match name {
+        "gen_ai.thread.id" => (F::Conversation, 1),
+        "gen_ai.request.messages" => (F::Input, 1),
+        "gen_ai.response.text" => (F::Output, 1),
+        "gen_ai.tool.call_id" => (F::ToolCallId, 1),
+        "gen_ai.tool.arguments" => (F::ToolArguments, 1),
+        "gen_ai.tool.input" => (F::ToolArguments, 2),
+        "gen_ai.tool.args" => (F::ToolArguments, 3),
+        "gen_ai.tool.result" => (F::ToolResult, 1),
+        "gen_ai.tool.output" => (F::ToolResult, 2),
+        "gen_ai.tool.call.response" => (F::ToolResult, 3),
+        "gen_ai.usage.input_tokens.cached" => (F::CacheRead, 3),
+        "gen_ai.usage.output_tokens.reasoning" => (F::Reasoning, 4),
+        "gen_ai.retrieval.query" => (F::Query, 1),
+        _ => return None,
+    })
 }
 
 /// What the attributes of a span or of a details record say.
@@ -154,9 +219,8 @@ fn read(attributes: &Map<String, Value>, span_name: Option<&str>) -> Reading {
     }
     message_fields(&slots, attributes, &mut reading);
     if reading.role == Some(Role::Tool) && reading.tool_name.is_none() {
-        let name = span_name.and_then(|name| {
-            name.strip_prefix("execute_tool ").or_else(|| name.split_once("tools/call ").map(|(_, tool)| tool))
-        });
+        let name =
+            span_name.and_then(|name| name.strip_prefix("execute_tool ").or_else(|| name.strip_prefix("tool_call ")));
         fill(
             "tool_name",
             &mut reading.tool_name,
@@ -164,12 +228,24 @@ fn read(attributes: &Map<String, Value>, span_name: Option<&str>) -> Reading {
             name.map(|name| (keys::SPAN_NAME, name.to_owned())),
         );
     }
+    retrieval(&slots, &mut reading);
     if reading.role != Some(Role::Tool) {
         // Some libraries describe on the model's span the call that it asks for.
         (reading.tool_name, reading.tool_call_id) = (None, None);
         (reading.tool_arguments, reading.tool_result) = (None, None);
     }
     reading
+}
+
+/// What was looked for and what was found.
+fn retrieval(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
+    if !matches!(reading.role, Some(Role::Retriever | Role::Reranker)) {
+        return;
+    }
+    let sources = &mut reading.sources;
+    fill("input", &mut reading.input, sources, slots.text(Field::Query as usize));
+    let documents = slots.get(Field::Documents as usize).and_then(|(key, value)| Some((key, words::documents(value)?)));
+    fill("output", &mut reading.output, sources, documents);
 }
 
 fn plain_fields(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
@@ -236,9 +312,6 @@ fn role(slots: &Slots<'_, FIELDS>, attributes: &Map<String, Value>) -> Option<(&
         let role = operation_role(&operation.to_ascii_lowercase());
         return Some((key::OPERATION, role.unwrap_or(if model_call() { Role::Llm } else { Role::Other })));
     }
-    if let Some((_, method)) = slots.text(F::McpMethod as usize) {
-        return Some((mcp::METHOD, if method == mcp::TOOLS_CALL { Role::Tool } else { Role::Other }));
-    }
     if slots.get(F::Indexed as usize).is_some() || slots.get(F::Output as usize).is_some() && model_call() {
         return Some((key::OUTPUT_MESSAGES, Role::Llm));
     }
@@ -254,8 +327,12 @@ fn role(slots: &Slots<'_, FIELDS>, attributes: &Map<String, Value>) -> Option<(&
 /// The operations of the conventions, of their earlier versions, and of libraries that made up their own.
 fn operation_role(operation: &str) -> Option<Role> {
     Some(match operation {
-        "invoke_agent" | "agent" => Role::Agent,
+        "invoke_agent" | "agent" | "agent_call" | "process_thread_run" => Role::Agent,
         "invoke_workflow"
+        | "invoke_swarm"
+        | "invoke_graph"
+        | "conversation"
+        | "schedule_tool_calls"
         | "plan"
         | "agent_step"
         | "execute_event_loop_cycle"
@@ -266,13 +343,22 @@ fn operation_role(operation: &str) -> Option<Role> {
         | "agent_handoff"
         | "unknown" => Role::Chain,
         "chat" | "generate_content" | "text_completion" | "completion" | "generate" | "response" | "responses"
-        | "chat_model" | "llm" | "message" | "messages" => Role::Llm,
-        "execute_tool" | "tool" => Role::Tool,
+        | "chat_model" | "llm" | "message" | "messages" | "llm_call" | "chat.completions" | "text.completions"
+        | "generatecontent" => Role::Llm,
+        "execute_tool" | "tool" | "tool_call" => Role::Tool,
         "embeddings" | "embedding" => Role::Embedding,
         "retrieval" | "retriever" => Role::Retriever,
         "rerank" | "reranker" => Role::Reranker,
         "guardrail" | "apply_guardrail" => Role::Guardrail,
-        "create_agent" => Role::Other,
+        "create_agent"
+        | "create_thread"
+        | "create_memory_store"
+        | "search_memory"
+        | "create_memory"
+        | "update_memory"
+        | "upsert_memory"
+        | "delete_memory"
+        | "delete_memory_store" => Role::Other,
         _ => return None,
     })
 }

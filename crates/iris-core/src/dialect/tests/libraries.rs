@@ -183,3 +183,170 @@ fn a_crew_states_in_its_result_what_its_models_used() {
         assert_eq!((usage.input, usage.output, usage.total), (None, None, None), "{reading:?}");
     }
 }
+
+#[test]
+fn langfuse_observations_without_a_type_are_known_by_what_they_have() {
+    let call = json!({"langfuse.observation.model.name": "m", "langfuse.observation.input": "[{\"role\": \"user\", \"content\": \"Hi?\"}]",
+        "langfuse.observation.output": "{\"role\": \"assistant\", \"content\": \"Hello.\"}",
+        "langfuse.observation.usage_details": "{\"input\": 5, \"output\": 2, \"input_cached_tokens\": 3, \"output_reasoning_tokens\": 1, \"total\": 11}"});
+    let call = read_span(&span("call", "langfuse-sdk", &call));
+    assert_eq!((call.role, call.model.as_deref()), (Some(Role::Llm), Some("m")));
+    assert_eq!((call.usage.input, call.usage.output), (Some(8), Some(3)));
+    assert_eq!((call.usage.cache_read, call.usage.reasoning), (Some(3), Some(1)));
+    let step = read_span(&span("step", "langfuse-sdk", &json!({"langfuse.observation.input": "Hi?"})));
+    assert_eq!((step.role, step.input.as_deref()), (Some(Role::Chain), Some("Hi?")));
+}
+
+#[test]
+fn openllmetry_is_read_in_its_first_names() {
+    let call = json!({"llm.request.type": "chat", "llm.vendor": "OpenAI", "llm.request.model": "m", "llm.response.model": "m-1",
+        "llm.prompts.0.role": "user", "llm.prompts.0.content": "Hi?", "llm.completions.0.role": "assistant",
+        "llm.completions.0.content": "Hello.", "llm.usage.prompt_tokens": 5, "llm.usage.completion_tokens": 2});
+    let call = read_span(&span("openai.chat", "opentelemetry.instrumentation.openai", &call));
+    assert_eq!(
+        (call.role, call.model.as_deref(), call.provider.as_deref()),
+        (Some(Role::Llm), Some("m-1"), Some("openai"))
+    );
+    assert_eq!((call.usage.input, call.usage.output), (Some(5), Some(2)));
+    assert_eq!(question(&call.input_messages.unwrap()).as_deref(), Some("Hi?"));
+    assert_eq!(answer(&call.output_messages.unwrap()).as_deref(), Some("Hello."));
+    let tool = json!({"traceloop.span.kind": "tool", "traceloop.entity.name": "get_weather",
+        "traceloop.entity.input": "{\"tool_name\": \"get_weather\", \"arguments\": {\"city\": \"Porto Vell\"}}",
+        "traceloop.entity.output": "{\"content\": [{\"type\": \"text\", \"text\": \"no such city\"}], \"isError\": true}"});
+    let tool = read_span(&span("get_weather.tool", "opentelemetry.instrumentation.mcp", &tool));
+    assert_eq!(
+        (tool.tool_arguments, tool.tool_result),
+        (Some(json!({"city": "Porto Vell"})), Some(json!("no such city")))
+    );
+    assert_eq!(tool.error.as_deref(), Some("no such city"));
+}
+
+#[test]
+fn openinference_reads_completions_searches_and_older_calls() {
+    let of = |attributes: Value| read_span(&span("x", "app", &attributes));
+    let old = of(json!({"openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.function_call_name": "get_weather",
+        "llm.output_messages.0.message.function_call_arguments_json": "{\"city\": \"Porto Vell\"}"}));
+    assert!(is_pending(&old.output_messages.unwrap()));
+    let completion = of(json!({"openinference.span.kind": "LLM", "llm.prompts.0.prompt.text": "Say hello.",
+        "llm.choices.0.completion.text": "Hello."}));
+    assert_eq!((completion.input.as_deref(), completion.output.as_deref()), (Some("Say hello."), Some("Hello.")));
+    let search = of(json!({"openinference.span.kind": "RETRIEVER", "input.value": "ferry",
+        "retrieval.documents.1.document.content": "two", "retrieval.documents.0.document.content": "one"}));
+    assert_eq!(
+        (search.role, search.input.as_deref(), search.output.as_deref()),
+        (Some(Role::Retriever), Some("ferry"), Some("one\ntwo"))
+    );
+    let ranked =
+        of(json!({"openinference.span.kind": "RERANKER", "reranker.query": "ferry", "reranker.model_name": "r",
+        "reranker.output_documents.0.document.content": "best"}));
+    assert_eq!(
+        (ranked.input.as_deref(), ranked.output.as_deref(), ranked.model.as_deref()),
+        (Some("ferry"), Some("best"), Some("r"))
+    );
+    let whole = of(
+        json!({"openinference.span.kind": "LLM", "llm.input_messages": [{"message": {"role": "user", "content": "Hi?"}}]}),
+    );
+    assert_eq!(question(&whole.input_messages.unwrap()).as_deref(), Some("Hi?"));
+    let guard = of(json!({"openinference.span.kind": "GUARDRAIL", "input.value": "Hi?", "output.value": "blocked"}));
+    assert_eq!((guard.role, guard.output.as_deref()), (Some(Role::Guardrail), Some("blocked")));
+}
+
+#[test]
+fn laminar_model_calls_without_messages_are_read_from_the_span() {
+    let call = json!({"lmnr.span.type": "LLM", "gen_ai.request.model": "m", "lmnr.span.input": "[{\"role\": \"user\", \"content\": \"Hi?\"}]", "lmnr.span.output": "\"Hello.\""});
+    let call = read_span(&span("call", "lmnr.tracer", &call));
+    assert_eq!(question(&call.input_messages.unwrap()).as_deref(), Some("Hi?"));
+    assert_eq!(call.output.as_deref(), Some("Hello."));
+}
+
+#[test]
+fn langsmith_and_mlflow_state_models_counts_and_costs_in_several_places() {
+    let call = json!({"langsmith.span.kind": "llm", "langsmith.metadata.ls_model_name": "m",
+        "langsmith.usage_metadata": "{\"input_tokens\": 5, \"output_tokens\": 2}"});
+    let call = read_span(&span("ChatOpenAI", "langsmith", &call));
+    assert_eq!((call.request_model.as_deref(), call.usage.input, call.usage.output), (Some("m"), Some(5), Some(2)));
+    let call = json!({"mlflow.spanType": "\"CHAT_MODEL\"", "mlflow.llm.cost": "{\"input_cost\": 0.1, \"output_cost\": 0.2, \"total_cost\": 0.3}"});
+    assert_eq!(read_span(&span("call", "mlflow.tracing.provider", &call)).cost_usd, Some(0.3));
+}
+
+#[test]
+fn strands_before_version_one_is_known_by_its_names() {
+    let tool = json!({"tool.name": "lookup", "tool.id": "t1", "tool.parameters": "{\"order\": 7}", "tool.result": "[{\"text\": \"gone\"}]", "tool.status": "error"});
+    let tool = read_span(&span("Tool: lookup", "strands-agents", &tool));
+    assert_eq!(
+        (tool.role, tool.tool_name.as_deref(), tool.tool_call_id.as_deref()),
+        (Some(Role::Tool), Some("lookup"), Some("t1"))
+    );
+    assert!(tool.error.is_some() && tool.tool_arguments == Some(json!({"order": 7})));
+    let agent = json!({"agent.name": "Guide", "gen_ai.prompt": "[{\"role\": \"user\", \"content\": [{\"text\": \"Hi?\"}]}]", "gen_ai.completion": "Hello."});
+    let agent = read_span(&span("Guide", "strands-agents", &agent));
+    assert_eq!((agent.role, agent.agent_name.as_deref()), (Some(Role::Agent), Some("Guide")));
+    assert_eq!((agent.input.as_deref(), agent.output.as_deref()), (Some("Hi?"), Some("Hello.")));
+}
+
+#[test]
+fn mcp_spans_run_a_tool_only_when_they_call_one() {
+    let of = |name: &str, attributes: Value| read_span(&span(name, "mcp", &attributes));
+    let call = of(
+        "tools/call lookup",
+        json!({"mcp.method.name": "tools/call", "mcp.session.id": "s", "gen_ai.tool.call.arguments": "{\"order\": 7}",
+        "gen_ai.tool.call.result": "{\"content\": [{\"type\": \"text\", \"text\": \"gone\"}], \"isError\": true}"}),
+    );
+    assert_eq!(
+        (call.role, call.tool_name.as_deref(), call.session_id.as_deref()),
+        (Some(Role::Tool), Some("lookup"), Some("s"))
+    );
+    assert_eq!((call.tool_result, call.error.as_deref()), (Some(json!("gone")), Some("gone")));
+    assert_eq!(of("prompts/get p", json!({"mcp.method.name": "prompts/get"})).role, Some(Role::Prompt));
+    assert_eq!(of("tools/list", json!({"mcp.method.name": "tools/list"})).role, Some(Role::Other));
+    let raw = of(
+        "MCP request: tools/call",
+        json!({"rpc.method": "tools/call", "request": "{\"method\": \"tools/call\", \"params\": {\"name\": \"lookup\", \"arguments\": {\"order\": 7}}}",
+        "response": "{\"result\": {\"content\": [{\"type\": \"text\", \"text\": \"here\"}], \"isError\": false}}"}),
+    );
+    assert_eq!((raw.role, raw.tool_name.as_deref()), (Some(Role::Tool), Some("lookup")));
+    assert_eq!((raw.tool_arguments, raw.tool_result), (Some(json!({"order": 7})), Some(json!("here"))));
+    assert_eq!(read_span(&span("rpc", "grpc", &json!({"rpc.method": "tools/call"}))).role, None);
+}
+
+#[test]
+fn events_keep_their_body_as_one_text_in_azures_sdks() {
+    let mut call = span(
+        "chat m",
+        "azure.ai.inference",
+        &json!({"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.thread.id": "th-1"}),
+    );
+    for (name, body) in [
+        ("gen_ai.user.message", "{\"role\": \"user\", \"content\": \"Hi?\"}"),
+        ("gen_ai.choice", "{\"message\": {\"content\": \"Hello.\"}, \"finish_reason\": \"stop\", \"index\": 0}"),
+    ] {
+        let attributes =
+            json!({"gen_ai.system": "az.ai.inference", "gen_ai.event.content": body}).as_object().unwrap().clone();
+        call.events.push(RawEvent { time: Timestamp::default(), name: name.to_owned(), attributes });
+    }
+    let call = read_span(&call);
+    assert_eq!(question(&call.input_messages.unwrap()).as_deref(), Some("Hi?"));
+    assert_eq!(answer(&call.output_messages.unwrap()).as_deref(), Some("Hello."));
+    assert_eq!(call.session_id.as_deref(), Some("th-1"));
+}
+
+#[test]
+fn content_under_unknown_keys_is_named_and_never_copied() {
+    let unread = json!({"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.reply.body": "SECRET words",
+        "vendor.outputText": "SECRET words", "vendor.input_text": "Hi?", "gen_ai.output.type": "text", "gen_ai.usage.output_tokens": 3,
+        "http.response.body": "no", "gen_ai.response.finish_reasons": ["stop"], "gen_ai.response.id": "r-1"});
+    let reading = read_span(&span("chat m", "app", &unread));
+    assert_eq!(reading.unmapped, ["gen_ai.reply.body", "vendor.input_text", "vendor.outputText"]);
+    assert_eq!(closest(&reading), Some("gen_ai"));
+    assert!(!serde_json::to_string(&reading).unwrap().contains("SECRET"));
+    let read = chat(&json!({"gen_ai.input.messages": [{"role": "user", "content": "Hi?"}],
+        "gen_ai.output.messages": [{"role": "assistant", "content": "Hello."}], "vendor.output": "more"}));
+    assert_eq!(read_span(&read).unmapped, Vec::<String>::new(), "nothing is missing");
+    let off = span("chat m", "app", &json!({"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}));
+    assert_eq!((read_span(&off).unmapped, closest(&read_span(&off))), (Vec::new(), None), "content is off");
+    let many: serde_json::Map<String, Value> = (0..99).map(|n| (format!("x{n:02}.result"), json!("words"))).collect();
+    let mut many = Value::Object(many);
+    many["gen_ai.operation.name"] = json!("execute_tool");
+    assert_eq!(read_span(&span("execute_tool x", "app", &many)).unmapped.len(), 16);
+}

@@ -1,24 +1,43 @@
 //! Compares traces with the truth, field by field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use iris_core::model::Trace;
+use iris_core::evaluate::{Ruleset, Settings, compose, judge_trace};
+use iris_core::model::{Timestamp, Trace};
 use serde_json::{Value, json};
 
-use super::capture::Capture;
+use super::capture::{Capture, find};
 
 /// How many characters of a text must be found in the bytes for a field to count as sent.
 const PROBE_CHARS: usize = 60;
 
-/// Instrumentations that state no tokens anywhere.
-const WITHOUT_TOKENS: [&str; 3] = ["autogen", "openinference-dspy", "otel-genai-openai-agents"];
+/// Scenarios in which nothing is wrong.
+const CLEAN: [&str; 5] = ["qa", "tool_ok", "parallel", "stream", "long_conv"];
+
+/// What a dialect does not send, or counts in another way than the truth does. Counted as missed, and left out of what
+/// must hold.
+fn excuse(dialect: &str, field: &str) -> Option<&'static str> {
+    let of_tokens = matches!(field, "input_tokens" | "output_tokens");
+    match dialect {
+        "openinference-dspy" | "otel-genai-openai-agents" if of_tokens => Some("no count is sent"),
+        "autogen" if of_tokens || matches!(field, "input" | "output") => {
+            Some("only traces of messages, not the agent's, have content and counts")
+        }
+        "google-adk" | "google-adk_content" | "openinference-google-adk" if field == "output_tokens" => {
+            Some("what is sent includes reasoning, the truth leaves it out")
+        }
+        _ => None,
+    }
+}
 
 /// Right answers and all answers, per field and per dialect, and what was missed.
 #[derive(Default)]
 pub struct Board {
     fields: BTreeMap<String, (u32, u32)>,
     dialects: BTreeMap<String, (u32, u32)>,
+    /// The same without what is excused.
+    must: [BTreeMap<String, (u32, u32)>; 2],
     misses: Vec<String>,
 }
 
@@ -37,21 +56,37 @@ impl Board {
 
     /// The fields whose share of right answers is below `share`.
     pub fn below(&self, share: f64) -> Vec<String> {
-        let weak = self.fields.iter().filter(|(_, (right, all))| f64::from(*right) < share * f64::from(*all));
-        weak.map(|(field, (right, all))| format!("{field} {right}/{all}")).collect()
+        below(&self.must[0], share)
+    }
+
+    /// The dialects whose share of right answers is below `share`.
+    pub fn dialects_below(&self, share: f64) -> Vec<String> {
+        below(&self.must[1], share)
+    }
+
+    /// The share of right answers.
+    pub fn share(&self) -> f64 {
+        let right: u32 = self.fields.values().map(|(right, _)| right).sum();
+        f64::from(right) / f64::from(self.scored().max(1))
     }
 
     fn mark(&mut self, capture: &Capture, field: &str, right: bool, want: &Value, got: &Value) {
-        for (right_so_far, all) in [
-            self.fields.entry(field.to_owned()).or_default(),
-            self.dialects.entry(capture.dialect.clone()).or_default(),
+        let excuse = excuse(&capture.dialect, field).filter(|_| !right);
+        let [fields, dialects] = &mut self.must;
+        for (table, name, counts) in [
+            (&mut self.fields, field, true),
+            (&mut self.dialects, capture.dialect.as_str(), true),
+            (fields, field, excuse.is_none()),
+            (dialects, capture.dialect.as_str(), excuse.is_none()),
         ] {
+            let (right_so_far, all) = table.entry(name.to_owned()).or_default();
             *right_so_far += u32::from(right);
-            *all += 1;
+            *all += u32::from(counts);
         }
         if !right {
             let cut = |value: &Value| value.to_string().chars().take(240).collect::<String>();
-            self.misses.push(format!("{} {field}: want {} got {}", capture.name(), cut(want), cut(got)));
+            let why = excuse.map(|why| format!(" ({why})")).unwrap_or_default();
+            self.misses.push(format!("{} {field}: want {} got {}{why}", capture.name(), cut(want), cut(got)));
         }
     }
 
@@ -63,6 +98,7 @@ impl Board {
             self.mark(capture, "not_an_agent_trace", traces.is_empty(), &json!(0), &json!(traces.len()));
             return;
         }
+        self.mark(capture, "accepted", capture.accepted, &json!(true), &json!(capture.accepted));
         self.mark(capture, "stored_and_judged", !traces.is_empty(), &json!("a trace"), &json!(traces.len()));
         let (Some(first), Some(last)) = (traces.first(), traces.last()) else { return };
         if let Value::Array(names) = &truth["agent_name"] {
@@ -93,11 +129,38 @@ impl Board {
         }
     }
 
+    /// Verdicts of single traces: what is fine passes, what leaks fails by `no_pii`, and what carries no answer is unknown
+    /// unless a rule saw something in the rest; it never passes. `live` holds the leaks, with values that count.
+    pub fn judge(&mut self, captures: &[Capture], live: &[Capture]) {
+        let (rules, settings) = (Ruleset::built_in(), Settings::default());
+        for capture in captures.iter().filter(|capture| capture.scenario != "pii").chain(live) {
+            let traces = capture.traces(|rows| rows);
+            let [trace] = traces.as_slice() else { continue };
+            if capture.trace_ids.len() != 1 || capture.truth["agent_name"].is_array() {
+                continue;
+            }
+            let verdict = compose(&judge_trace(&rules, trace, &settings, Timestamp::default()));
+            let verdict = serde_json::to_value(verdict).unwrap();
+            let is = |state: &str| verdict["state"] == json!(state);
+            if !carried(&capture.truth["output"], &capture.bytes) {
+                if capture.truth["output"].as_str().is_some_and(|text| !text.is_empty()) {
+                    let right = is("unknown") || is("fail") && verdict["by"] != json!(["non_empty_output"]);
+                    self.mark(capture, "verdict_content_off", right, &json!("unknown"), &verdict);
+                }
+            } else if capture.scenario == "pii" {
+                let right = is("fail") && verdict.to_string().contains("no_pii");
+                self.mark(capture, "verdict_leak", right, &json!("fail by no_pii"), &verdict);
+            } else if CLEAN.contains(&capture.scenario.as_str()) {
+                self.mark(capture, "verdict_clean", is("pass"), &json!("pass"), &verdict);
+            }
+        }
+    }
+
     fn tokens(&mut self, capture: &Capture, traces: &[Trace]) {
         let truth = &capture.truth;
         let streams =
             truth["llm_calls"].as_array().is_some_and(|calls| calls.iter().any(|call| call["stream"] == json!(true)));
-        if streams || WITHOUT_TOKENS.contains(&capture.dialect.as_str()) {
+        if streams {
             return;
         }
         let sum = |of: fn(&Trace) -> Option<u64>| traces.iter().filter_map(of).reduce(|one, two| one + two);
@@ -157,6 +220,11 @@ impl fmt::Display for Board {
     }
 }
 
+fn below(table: &BTreeMap<String, (u32, u32)>, share: f64) -> Vec<String> {
+    let weak = table.iter().filter(|(_, (right, all))| f64::from(*right) < share * f64::from(*all));
+    weak.map(|(name, (right, all))| format!("{name} {right}/{all}")).collect()
+}
+
 fn squash(text: Option<&str>) -> Option<String> {
     text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -164,15 +232,31 @@ fn squash(text: Option<&str>) -> Option<String> {
 /// Whether a text occurs in the bytes, plain or JSON-escaped once or twice.
 fn carried(value: &Value, bytes: &[u8]) -> bool {
     let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return false };
-    let mut form: String = text.chars().take(PROBE_CHARS).collect();
-    for _ in 0..3 {
-        if bytes.windows(form.len()).any(|window| window == form.as_bytes()) {
-            return true;
-        }
-        let escaped = serde_json::to_string(&form).unwrap();
-        form = escaped[1..escaped.len() - 1].to_owned();
+    let mut forms: BTreeSet<String> = BTreeSet::from([text.chars().take(PROBE_CHARS).collect()]);
+    for _ in 0..2 {
+        let escaped: Vec<String> = forms.iter().flat_map(|form| [escaped(form), ascii(&escaped(form))]).collect();
+        forms.extend(escaped);
     }
-    false
+    forms.iter().any(|form| find(bytes, form.as_bytes()).is_some())
+}
+
+/// As it stands inside a JSON text.
+fn escaped(text: &str) -> String {
+    let quoted = serde_json::to_string(text).unwrap();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// The same in ASCII, as Python writes it.
+fn ascii(escaped: &str) -> String {
+    let mut out = String::new();
+    for letter in escaped.chars() {
+        if letter.is_ascii() {
+            out.push(letter);
+        } else {
+            out.extend(letter.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        }
+    }
+    out
 }
 
 /// Texts that hold JSON are read, at any depth.

@@ -111,7 +111,11 @@ fn log(sent: &LogRecord, resource: &Arc<Resource>, scope: &Arc<Scope>) -> RawLog
         span_id: SpanId::from_bytes(&sent.span_id),
         time: Timestamp::from_unix_nanos(time),
         severity: u32::try_from(sent.severity_number).unwrap_or_default(),
-        event_name: if sent.event_name.is_empty() { named } else { sent.event_name.clone() },
+        // Rust's tracing names the place in the source.
+        event_name: match sent.event_name.as_str() {
+            name if !named.is_empty() && (name.is_empty() || name.starts_with("event ")) => named,
+            name => name.to_owned(),
+        },
         body: value(sent.body.as_ref()),
         attributes,
         resource: Arc::clone(resource),
