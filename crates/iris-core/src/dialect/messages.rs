@@ -249,11 +249,14 @@ fn part_list(blocks: &[Value], parts: &mut Vec<Part>) {
 
 /// One content block.
 fn part(map: &Map<String, Value>, parts: &mut Vec<Part>) {
-    if let Some(part) = nested_call(map) {
+    let kind = text_at(map, "type").unwrap_or_default();
+    if kind != "text"
+        && let Some(part) = nested_call(map)
+    {
         parts.push(part);
         return;
     }
-    match text_at(map, "type").unwrap_or_default() {
+    match kind {
         "text" | "input_text" | "output_text" | "" if words(map).is_some() => {
             push_text(words(map).unwrap_or_default(), parts);
         }

@@ -103,7 +103,13 @@ pub fn read_span(span: &RawSpan) -> Reading {
     let mut reading = Reading::default();
     for dialect in DIALECTS {
         if dialect.speaks(span) {
-            merge(&mut reading, dialect.read(span));
+            let read = dialect.read(span);
+            if reading.dialects.is_empty() {
+                // Most spans have one speaker: its reading is taken as it is.
+                reading = alone(read);
+            } else {
+                merge(&mut reading, read);
+            }
             reading.dialects.push(dialect.name().to_owned());
         }
     }
@@ -187,6 +193,42 @@ pub fn merge(into: &mut Reading, from: Reading) {
     if into.finish_reasons.is_empty() {
         into.finish_reasons = finish_reasons;
     }
+}
+
+/// A reading without the keys of fields that it does not have, as [`merge`] would leave it.
+fn alone(mut reading: Reading) -> Reading {
+    let mut sources = std::mem::take(&mut reading.sources);
+    let usage = reading.usage;
+    sources.retain(|field, _| match field.as_str() {
+        "role" => reading.role.is_some(),
+        "agent_name" => reading.agent_name.is_some(),
+        "framework" => reading.framework.is_some(),
+        "input" => reading.input.is_some(),
+        "output" => reading.output.is_some(),
+        "input_messages" => reading.input_messages.is_some(),
+        "output_messages" => reading.output_messages.is_some(),
+        "tool_name" => reading.tool_name.is_some(),
+        "tool_call_id" => reading.tool_call_id.is_some(),
+        "tool_arguments" => reading.tool_arguments.is_some(),
+        "tool_result" => reading.tool_result.is_some(),
+        "error" => reading.error.is_some(),
+        "model" => reading.model.is_some(),
+        "request_model" => reading.request_model.is_some(),
+        "provider" => reading.provider.is_some(),
+        "response_id" => reading.response_id.is_some(),
+        "cost_usd" => reading.cost_usd.is_some(),
+        "session_id" => reading.session_id.is_some(),
+        "user_id" => reading.user_id.is_some(),
+        "usage.input" => usage.input.is_some(),
+        "usage.output" => usage.output.is_some(),
+        "usage.total" => usage.total.is_some(),
+        "usage.cache_read" => usage.cache_read.is_some(),
+        "usage.cache_write" => usage.cache_write.is_some(),
+        "usage.reasoning" => usage.reasoning.is_some(),
+        _ => false,
+    });
+    reading.sources = sources;
+    reading
 }
 
 struct Merger<'a> {
