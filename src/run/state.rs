@@ -133,12 +133,21 @@ const STORE: &[Row<store::Status>] = &[
     counter("iris_store_rows", "Rows of spans committed to DuckDB", |store| store.rows),
     counter("iris_store_groups", "Transactions that committed them", |store| store.groups),
     counter("iris_store_rows_set_aside", "Rows that DuckDB refused", |store| store.set_aside),
+    counter("iris_store_rows_unreadable", "Rows left out of answers because they cannot be read", |store| {
+        store.unreadable
+    }),
     gauge("iris_store_wal_bytes", "Bytes of DuckDB's write-ahead log", |store| store.wal_bytes),
 ];
 
 /// Of the way from the journal to the verdict, once the store is open.
 const PIPELINE: &[Row<PipelineStatus>] = &[
     gauge("iris_traces_open", "Traces that have not settled", |pipeline| count(pipeline.traces.open)),
+    gauge("iris_traces_remembered", "Traces let go of that are known without asking DuckDB", |pipeline| {
+        count(pipeline.traces.remembered)
+    }),
+    counter("iris_traces_looked_up", "Traces whose earlier rows DuckDB was asked for", |pipeline| {
+        pipeline.traces.loads
+    }),
     counter("iris_traces_judged", "Traces settled and judged", |pipeline| pipeline.judged),
     counter("iris_pipeline_panics", "Panics caught while understanding or judging", |pipeline| pipeline.panics),
     counter("iris_pipeline_poisoned", "Records and traces set aside", |pipeline| pipeline.poisoned),

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use duckdb::{Connection, params};
-use iris_core::model::{Position, RowKey, Tenant};
+use iris_core::assemble::Known;
+use iris_core::model::{Position, RowKey, Tenant, Timestamp};
 
-use super::Error;
 use super::damage::Damage;
 use super::group::Positions;
 use super::spans::trace_id;
 use super::track::{Through, lane_of};
+use super::{Error, known};
 
 /// How the file stood when it was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,6 +23,10 @@ pub struct Boot {
     pub stored: HashSet<Position>,
     /// Traces with a span above `settled_through` that their newest inline evaluation did not see.
     pub reopen: Vec<RowKey>,
+    /// The newest traces that the file has, oldest first: as many as can be remembered.
+    pub known: Vec<Known>,
+    /// When the last row of any other trace arrived; the beginning of time when there is none.
+    pub horizon: Timestamp,
     /// What could not be read and was set aside, in the order in which it was found.
     pub damage: Vec<Damage>,
 }
@@ -42,7 +47,17 @@ pub(super) fn read(connection: &Connection) -> Result<(Boot, HashSet<Position>),
         }
     }
     let reopen = reopen(connection, settled)?;
-    Ok((Boot { stored_through: stored, settled_through: settled, stored: found, reopen, damage: Vec::new() }, tools))
+    let (known, horizon) = known::known(connection)?;
+    let boot = Boot {
+        stored_through: stored,
+        settled_through: settled,
+        stored: found,
+        reopen,
+        known,
+        horizon,
+        damage: Vec::new(),
+    };
+    Ok((boot, tools))
 }
 
 /// The newest positions; every column only rises.
@@ -74,12 +89,13 @@ fn stored_beyond(connection: &Connection, table: &str, filter: &str, through: Th
             Ok((row.get::<_, u8>(0)?, row.get(1)?, row.get(2)?))
         })
         .map_err(Error::engine)?;
-    rows.map(|row| {
+    let mut found = Vec::new();
+    for row in rows {
         let (lane, seq, ordinal) = row.map_err(Error::engine)?;
-        let lane = lane_of(lane).ok_or(Error::Unreadable { table: "spans", why: format!("lane {lane} is unknown") })?;
-        Ok(Position { lane, seq, ordinal })
-    })
-    .collect()
+        // The filter lets no other lane pass.
+        found.extend(lane_of(lane).map(|lane| Position { lane, seq, ordinal }));
+    }
+    Ok(found)
 }
 
 fn reopen(connection: &Connection, settled: Through) -> Result<Vec<RowKey>, Error> {
@@ -105,10 +121,13 @@ fn reopen(connection: &Connection, settled: Through) -> Result<Vec<RowKey>, Erro
             Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?))
         })
         .map_err(Error::engine)?;
-    rows.map(|row| {
+    let mut keys = Vec::new();
+    for row in rows {
         let (tenant, id) = row.map_err(Error::engine)?;
-        let trace_id = trace_id(&id).map_err(|why| Error::Unreadable { table: "spans", why })?;
-        Ok(RowKey { tenant: Tenant::new(&tenant), trace_id })
-    })
-    .collect()
+        match trace_id(&id) {
+            Ok(trace_id) => keys.push(RowKey { tenant: Tenant::new(&tenant), trace_id }),
+            Err(why) => tracing::error!(why, "spans of no trace are in the database and left alone"),
+        }
+    }
+    Ok(keys)
 }

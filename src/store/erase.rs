@@ -51,13 +51,18 @@ pub(super) fn erase(connection: &Connection, keys: &[RowKey], now: Timestamp) ->
 fn linked(connection: &Connection, chosen: &str, bound: &[&dyn ToSql]) -> Result<Vec<Evaluation>, Error> {
     let sql = format!(
         "SELECT {} FROM evaluations WHERE {chosen} AND NOT erased ORDER BY created_at, rowid",
-        evaluations::COLUMNS
+        evaluations::columns_without_text(0)
     );
     let mut statement = connection.prepare(&sql).map_err(Error::engine)?;
     let mut rows = statement.query(bound).map_err(Error::engine)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next().map_err(Error::engine)? {
-        found.push(evaluations::read(row)?);
+        match evaluations::read(row) {
+            Ok(evaluation) => found.push(evaluation),
+            // Nothing of it can be kept, and what it says has to go.
+            Err(error @ Error::Unreadable { .. }) => tracing::error!(%error, "an evaluation goes with its trace"),
+            Err(error) => return Err(error),
+        }
     }
     Ok(found)
 }

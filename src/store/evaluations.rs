@@ -11,6 +11,15 @@ use super::track::lane_number;
 /// The columns that [`read`] takes, in its order.
 pub(super) const COLUMNS: &str = "body, epoch_us(created_at), nanos";
 
+/// As [`COLUMNS`], without the texts that were judged in a body above so many bytes.
+pub(super) fn columns_without_text(above: u64) -> String {
+    // A quote inside a string is written with a backslash, so that this is only ever found where the key stands.
+    let without =
+        |body: &str, key: &str| format!(r#"regexp_replace({body}, '"{key}":"(?:[^"\\]|\\.)*"', '"{key}":""')"#);
+    let stripped = without(&without("body", "output_text"), "expected_text");
+    format!("CASE WHEN strlen(body) > {above} THEN {stripped} ELSE body END, epoch_us(created_at), nanos")
+}
+
 /// The names of the rules that failed, as a JSON array.
 fn failed_rules(evaluation: &Evaluation) -> String {
     let failed = evaluation.rule_results.iter().filter(|result| !result.passed && !result.skipped);

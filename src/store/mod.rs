@@ -15,8 +15,11 @@ mod damage;
 mod erase;
 mod error;
 mod evaluations;
+mod fetch;
 mod group;
+mod known;
 mod open;
+mod page;
 mod pending;
 mod query;
 mod reader;
@@ -43,7 +46,8 @@ pub use boot::Boot;
 pub use config::Config;
 pub use damage::Damage;
 pub use error::Error;
-pub use query::{Loaded, TracePage, TraceQuery};
+pub use page::{Budget, Lost, PageRow, TracePage};
+pub use query::{Bounds, Loaded, Part, TraceQuery};
 pub use retention::Retention;
 pub use status::Status;
 pub use track::{Settled, Through};
@@ -271,10 +275,10 @@ impl Store {
         self.inner.readers.read(move |reader| query::load(reader, &key)).await
     }
 
-    /// One page of traces, each with its latest evaluation.
-    pub async fn traces(&self, tenant: &Tenant, query: &TraceQuery) -> Result<TracePage, Error> {
+    /// One page of traces, each with its latest evaluation. A trace that cannot be read is named beside the others.
+    pub async fn traces(&self, tenant: &Tenant, query: &TraceQuery, budget: Budget) -> Result<TracePage, Error> {
         let (tenant, query) = (tenant.clone(), query.clone());
-        self.inner.readers.read(move |reader| query::page(reader, &tenant, &query)).await
+        self.inner.readers.read(move |reader| page::page(reader, &tenant, &query, budget)).await
     }
 
     /// The highest version of a trace.
@@ -283,16 +287,21 @@ impl Store {
         self.inner.readers.read(move |reader| query::trace(reader, &key)).await
     }
 
-    /// A trace's observations, each once, by start; their readings are empty.
-    pub async fn spans(&self, tenant: &Tenant, trace_id: TraceId) -> Result<Vec<Row>, Error> {
+    /// A trace's first observations, each once, by start; their readings are empty.
+    pub async fn spans(&self, tenant: &Tenant, trace_id: TraceId, bounds: Bounds) -> Result<Part<Row>, Error> {
         let key = RowKey { tenant: tenant.clone(), trace_id };
-        self.inner.readers.read(move |reader| query::rows(reader, &key)).await
+        self.inner.readers.read(move |reader| query::rows(reader, &key, bounds)).await
     }
 
-    /// A trace's evaluations, newest first.
-    pub async fn evaluations(&self, tenant: &Tenant, trace_id: TraceId) -> Result<Vec<Evaluation>, Error> {
+    /// A trace's last evaluations, newest first; from a large one the text that it judged is left out.
+    pub async fn evaluations(
+        &self,
+        tenant: &Tenant,
+        trace_id: TraceId,
+        bounds: Bounds,
+    ) -> Result<Part<Evaluation>, Error> {
         let key = RowKey { tenant: tenant.clone(), trace_id };
-        self.inner.readers.read(move |reader| query::evaluations(reader, &key)).await
+        self.inner.readers.read(move |reader| query::evaluations(reader, &key, bounds)).await
     }
 
     /// One evaluation by its id.
@@ -309,7 +318,7 @@ impl Store {
 
     /// How the store is doing.
     pub fn status(&self) -> Status {
-        self.inner.shared.status().clone()
+        Status { unreadable: self.inner.readers.unreadable(), ..self.inner.shared.status().clone() }
     }
 
     /// Commits what waits, runs CHECKPOINT if the deadline leaves time for it, and closes the file. Every later

@@ -1,15 +1,14 @@
 //! Questions about traces, spans and evaluations.
 
-use std::collections::HashMap;
-
 use duckdb::ToSql;
 use duckdb::types::Value;
 use iris_core::contract::SortBy;
 use iris_core::model::{Evaluation, Row, RowKey, Tenant, Timestamp, Trace, TraceId, VerdictState};
 
+use super::fetch::{bites, fetch};
 use super::reader::Reader;
 use super::spans::{Shared, micros};
-use super::{Error, evaluations, spans, traces};
+use super::{Error, evaluations, page, spans, traces};
 
 /// Which traces, in which order. Absent filters let everything pass.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -44,13 +43,29 @@ pub struct TraceQuery {
     pub offset: u64,
 }
 
-/// One page of traces, each with its latest evaluation.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct TracePage {
-    /// The traces of the page.
-    pub rows: Vec<(Trace, Option<Evaluation>)>,
-    /// How many there are on all pages.
-    pub total: u64,
+/// How much of something to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// At most so many rows.
+    pub items: usize,
+    /// No further row once so many bytes of text were read.
+    pub bytes: u64,
+}
+
+impl Bounds {
+    /// Everything there is.
+    pub const WHOLE: Self = Self { items: usize::MAX, bytes: u64::MAX };
+}
+
+/// Some of the rows that belong to something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part<T> {
+    /// Those within the bounds that could be read.
+    pub items: Vec<T>,
+    /// How many there are.
+    pub total: usize,
+    /// How many within the bounds could not be read.
+    pub left_out: usize,
 }
 
 /// What `load` gives back of a trace.
@@ -65,9 +80,9 @@ pub struct Loaded {
 }
 
 /// A growing WHERE with the values it binds.
-struct Filter {
-    sql: String,
-    bound: Vec<Value>,
+pub(super) struct Filter {
+    pub sql: String,
+    pub bound: Vec<Value>,
 }
 
 impl Filter {
@@ -77,7 +92,7 @@ impl Filter {
         self.bound.push(value);
     }
 
-    fn params(&self) -> Vec<&dyn ToSql> {
+    pub fn params(&self) -> Vec<&dyn ToSql> {
         self.bound.iter().map(|value| value as &dyn ToSql).collect()
     }
 }
@@ -89,7 +104,7 @@ const LATEST: &str = "LEFT JOIN (SELECT trace_id, score, state, failed_rules FRO
 
 /// FROM and WHERE of a query. Versions above the first are few, so the newest of each trace is found by a
 /// join with those alone; the latest evaluations are looked up only when a filter asks for them.
-fn filter(tenant: &Tenant, query: &TraceQuery) -> Filter {
+pub(super) fn filter(tenant: &Tenant, query: &TraceQuery) -> Filter {
     let text = |text: &str| Value::Text(text.to_owned());
     let judged =
         query.min_score.is_some() || query.max_score.is_some() || query.verdict.is_some() || query.rule.is_some();
@@ -140,121 +155,43 @@ fn filter(tenant: &Tenant, query: &TraceQuery) -> Filter {
     filter
 }
 
-pub(super) fn page(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> Result<TracePage, Error> {
-    let mut filter = filter(tenant, query);
-    let total = reader
-        .first(&format!("SELECT count(*) {}", filter.sql), &filter.params(), |row| row.get(0).map_err(Error::engine))?
-        .unwrap_or_default();
-    let direction = if query.ascending { "ASC" } else { "DESC" };
-    let key = match query.sort_by {
-        SortBy::Timestamp => "timestamp",
-        SortBy::LatencyMs => "latency_ms",
-        SortBy::CostUsd => "cost_usd",
-    };
-    let sql = format!(
-        "SELECT t.rowid, t.trace_id {} ORDER BY t.{key} {direction} NULLS LAST, t.timestamp {direction}, t.trace_id \
-         LIMIT ? OFFSET ?",
-        filter.sql,
-    );
-    filter.bound.extend([Value::UInt(query.limit), Value::UBigInt(query.offset)]);
-    let chosen: Vec<i64> = reader.rows(&sql, &filter.params(), |row| row.get(0).map_err(Error::engine))?;
-    let mut found = fetch(reader, "traces", &traces::columns(""), &chosen, traces::read)?;
-    let ids: Vec<TraceId> = found.values().map(|trace| trace.trace_id).collect();
-    let mut latest = latest(reader, tenant, &ids)?;
-    let rows = chosen
-        .iter()
-        .filter_map(|rowid| found.remove(rowid))
-        .map(|trace| {
-            let evaluation = latest.remove(&trace.trace_id);
-            (trace, evaluation)
-        })
-        .collect();
-    Ok(TracePage { rows, total })
-}
-
-fn latest(reader: &Reader<'_>, tenant: &Tenant, ids: &[TraceId]) -> Result<HashMap<TraceId, Evaluation>, Error> {
-    if ids.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let sql = format!(
-        "SELECT arg_max(rowid, (created_at, rowid)) FROM evaluations WHERE tenant = ? AND trace_id IN ({}) \
-         GROUP BY trace_id",
-        vec!["?"; ids.len()].join(", ")
-    );
-    let tenant = tenant.as_str();
-    let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
-    let mut bound: Vec<&dyn ToSql> = vec![&tenant];
-    bound.extend(ids.iter().map(|id| id as &dyn ToSql));
-    let chosen: Vec<i64> = reader.rows(&sql, &bound, |row| row.get(0).map_err(Error::engine))?;
-    let found = fetch(reader, "evaluations", evaluations::COLUMNS, &chosen, evaluations::read)?;
-    Ok(found.into_values().filter_map(|evaluation| Some((evaluation.trace_id?, evaluation))).collect())
-}
-
-/// Rows this near each other lie in one compressed vector: reading both costs as much as reading one.
-const NEAR_ROWS: i64 = 2048;
-/// Most stretches of a table that one statement reads.
-const STRETCHES_MAX: usize = 64;
-
-/// Reads rows by their numbers. Every stretch of a table is named by its ends: a list of numbers alone would have
-/// all the compressed text between the first and the last unpacked.
-fn fetch<T>(
-    reader: &Reader<'_>,
-    table: &str,
-    columns: &str,
-    rowids: &[i64],
-    read: impl Fn(&duckdb::Row<'_>) -> Result<T, Error>,
-) -> Result<HashMap<i64, T>, Error> {
-    let mut found = HashMap::with_capacity(rowids.len());
-    for stretches in stretches(rowids).chunks(STRETCHES_MAX) {
-        let select = |stretch: &Vec<i64>| {
-            let list = stretch.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-            let (first, last) = (stretch.first()?, stretch.last()?);
-            Some(format!(
-                "SELECT {columns}, rowid AS place FROM {table} WHERE rowid BETWEEN {first} AND {last} AND rowid IN ({list})"
-            ))
-        };
-        let sql = stretches.iter().filter_map(select).collect::<Vec<_>>().join(" UNION ALL ");
-        let rows = reader.rows(&sql, &[], |row| {
-            let place = row.get::<_, i64>("place").map_err(Error::engine)?;
-            Ok((place, read(row)?))
-        })?;
-        found.extend(rows);
-    }
-    Ok(found)
-}
-
-/// Sorts row numbers into groups without a wide gap.
-fn stretches(rowids: &[i64]) -> Vec<Vec<i64>> {
-    let mut sorted = rowids.to_vec();
-    sorted.sort_unstable();
-    let mut stretches: Vec<Vec<i64>> = Vec::new();
-    for rowid in sorted {
-        match stretches.last_mut() {
-            Some(stretch) if stretch.last().is_some_and(|last| rowid - last < NEAR_ROWS) => stretch.push(rowid),
-            _ => stretches.push(vec![rowid]),
-        }
-    }
-    stretches
-}
-
 pub(super) fn trace(reader: &Reader<'_>, key: &RowKey) -> Result<Option<Trace>, Error> {
-    let sql = format!(
-        "SELECT {} FROM traces WHERE tenant = ? AND trace_id = ? ORDER BY version DESC, rowid DESC LIMIT 1",
-        traces::columns("")
-    );
-    reader.first(&sql, &[&key.tenant.as_str(), &key.trace_id.as_bytes().as_slice()], traces::read)
+    let newest = "SELECT rowid FROM traces WHERE tenant = ? AND trace_id = ? ORDER BY version DESC, rowid DESC LIMIT 1";
+    let place: Option<i64> =
+        reader.first(newest, &[&key.tenant.as_str(), &key.trace_id.as_bytes().as_slice()], |row| {
+            row.get(0).map_err(Error::engine)
+        })?;
+    let Some(place) = place else { return Ok(None) };
+    reader.first(&format!("SELECT {} FROM traces WHERE rowid = {place}", traces::columns("")), &[], traces::read)
 }
 
-/// Every observation of a trace once: a resend collapses, a conflicting span stays beside the first.
-pub(super) fn rows(reader: &Reader<'_>, key: &RowKey) -> Result<Vec<Row>, Error> {
-    let sql = format!(
-        "SELECT {} FROM spans WHERE tenant = ? AND trace_id = ? \
+/// Every observation of a trace once, by start: a resend collapses, a conflicting span stays beside the first.
+pub(super) fn rows(reader: &Reader<'_>, key: &RowKey, bounds: Bounds) -> Result<Part<Row>, Error> {
+    let sql = "SELECT rowid, strlen(attributes) + strlen(rest) FROM spans WHERE tenant = ? AND trace_id = ? \
          QUALIFY row_number() OVER (PARTITION BY span_id, content_hash ORDER BY lane, seq, ordinal) = 1 \
-         ORDER BY start_time, seq, ordinal, lane",
-        spans::COLUMNS
-    );
+         ORDER BY start_time, seq, ordinal, lane";
+    let mut places: Vec<(i64, u64)> =
+        reader.rows(sql, &[&key.tenant.as_str(), &key.trace_id.as_bytes().as_slice()], |row| {
+            let read = || -> duckdb::Result<(i64, u64)> { Ok((row.get(0)?, row.get(1)?)) };
+            read().map_err(Error::engine)
+        })?;
+    let total = places.len();
+    let mut bytes = 0_u64;
+    let fitting = places.iter().take(bounds.items).take_while(|(_, size)| {
+        let before = bytes;
+        bytes = bytes.saturating_add(*size);
+        before < bounds.bytes
+    });
+    let fitting = fitting.count();
+    places.truncate(fitting);
     let mut shared = Shared::default();
-    reader.rows(&sql, &[&key.tenant.as_str(), &key.trace_id.as_bytes().as_slice()], |row| spans::read(row, &mut shared))
+    let mut items = Vec::with_capacity(places.len());
+    for bite in bites(&places) {
+        let mut found = fetch(reader, "spans", spans::COLUMNS, &bite, &mut |row| spans::read(row, &mut shared))?;
+        items.extend(bite.iter().filter_map(|place| found.remove(place)));
+    }
+    let left_out = places.len() - items.len();
+    Ok(Part { items, total, left_out })
 }
 
 pub(super) fn load(reader: &Reader<'_>, key: &RowKey) -> Result<Loaded, Error> {
@@ -269,17 +206,23 @@ pub(super) fn load(reader: &Reader<'_>, key: &RowKey) -> Result<Loaded, Error> {
          ORDER BY created_at DESC, rowid DESC LIMIT 1",
         evaluations::COLUMNS
     );
-    let evaluation = reader.first(&sql, &bound, evaluations::read)?;
-    Ok(Loaded { rows: rows(reader, key)?, version, evaluation })
+    let evaluation = reader.readable(&sql, &bound, evaluations::read)?.pop();
+    Ok(Loaded { rows: rows(reader, key, Bounds::WHOLE)?.items, version, evaluation })
 }
 
-/// All evaluations of a trace, newest first.
-pub(super) fn evaluations(reader: &Reader<'_>, key: &RowKey) -> Result<Vec<Evaluation>, Error> {
-    let sql = format!(
-        "SELECT {} FROM evaluations WHERE tenant = ? AND trace_id = ? ORDER BY created_at DESC, rowid DESC",
-        evaluations::COLUMNS
-    );
-    reader.rows(&sql, &[&key.tenant.as_str(), &key.trace_id.as_bytes().as_slice()], evaluations::read)
+/// The evaluations of a trace, newest first; the text that was judged is left out of those that are large for it.
+pub(super) fn evaluations(reader: &Reader<'_>, key: &RowKey, bounds: Bounds) -> Result<Part<Evaluation>, Error> {
+    let sql = "SELECT rowid FROM evaluations WHERE tenant = ? AND trace_id = ? ORDER BY created_at DESC, rowid DESC";
+    let mut places: Vec<i64> =
+        reader.rows(sql, &[&key.tenant.as_str(), &key.trace_id.as_bytes().as_slice()], |row| {
+            row.get(0).map_err(Error::engine)
+        })?;
+    let total = places.len();
+    places.truncate(bounds.items);
+    let mut found = page::evaluations(reader, &places)?;
+    let items: Vec<Evaluation> = places.iter().filter_map(|place| found.remove(place)).collect();
+    let left_out = places.len() - items.len();
+    Ok(Part { items, total, left_out })
 }
 
 pub(super) fn evaluation(reader: &Reader<'_>, tenant: &Tenant, id: &str) -> Result<Option<Evaluation>, Error> {

@@ -1,6 +1,6 @@
 //! Answers questions: clones of the connection, one READ ONLY transaction a question, stopped at a deadline.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub(super) struct Readers {
     idle: Mutex<Idle>,
     permits: Arc<Semaphore>,
     deadline: Duration,
+    /// Rows left out because they could not be read.
+    unreadable: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -39,6 +41,7 @@ impl Readers {
             idle: Mutex::new(Idle { connections, origin: Some(origin) }),
             permits: Arc::new(Semaphore::new(count)),
             deadline,
+            unreadable: AtomicU64::new(0),
         }))
     }
 
@@ -64,7 +67,8 @@ impl Readers {
         let running = Arc::clone(&stop.0);
         let readers = Arc::clone(self);
         let mut job = tokio::task::spawn_blocking(move || {
-            let answer = Reader { connection: &connection, stopped: &running.stopped }.transaction(work);
+            let reader = Reader { connection: &connection, stopped: &running.stopped, unreadable: &readers.unreadable };
+            let answer = reader.transaction(work);
             running.finish();
             readers.give_back(connection, answer.is_ok());
             drop(permit);
@@ -85,6 +89,11 @@ impl Readers {
             Ok(answer) => answer,
             Err(_) => Err(Error::Engine("a query panicked".to_owned())),
         }
+    }
+
+    /// Rows left out of answers since the start because they could not be read.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable.load(Ordering::Relaxed)
     }
 
     /// Takes no further query and closes every idle connection; a running one closes its own when it ends.
@@ -151,6 +160,7 @@ impl Drop for Stop {
 pub(super) struct Reader<'a> {
     connection: &'a Connection,
     stopped: &'a AtomicBool,
+    unreadable: &'a AtomicU64,
 }
 
 impl Reader<'_> {
@@ -182,6 +192,35 @@ impl Reader<'_> {
             found.push(read(row)?);
         }
         Ok(found)
+    }
+
+    /// As [`Reader::rows`], without those that cannot be read: they are counted, and their neighbours stand.
+    pub fn readable<T>(
+        &self,
+        sql: &str,
+        bound: &[&dyn ToSql],
+        mut read: impl FnMut(&duckdb::Row<'_>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let rows = self.rows(sql, bound, |row| match read(row) {
+            Err(error @ Error::Unreadable { .. }) => {
+                self.leave_out(&error, 1);
+                Ok(None)
+            }
+            found => found.map(Some),
+        })?;
+        Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// Counts rows that are left out of an answer.
+    pub fn leave_out(&self, error: &Error, rows: usize) {
+        self.unreadable.fetch_add(rows as u64, Ordering::Relaxed);
+        tracing::warn!(%error, rows, "left out of an answer");
+    }
+
+    /// Begins another transaction in place of one that a failed statement spoiled.
+    pub fn begin_again(&self) -> Result<(), Error> {
+        self.connection.execute_batch("ROLLBACK").map_err(Error::engine)?;
+        self.connection.execute_batch("BEGIN TRANSACTION READ ONLY").map_err(Error::engine)
     }
 
     /// The first row, if any.

@@ -19,7 +19,8 @@ const ROWS_BATCH: usize = 16_384;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// Traces and evaluations older than this many days are deleted; 0 keeps them for ever.
+    /// Traces and evaluations that came more than this many days ago are deleted, whenever they say they began; 0
+    /// keeps them for ever.
     pub days: u32,
     /// Hours between two sweeps; 0 sweeps at the start only.
     #[serde(alias = "sweepIntervalHours")]
@@ -118,25 +119,26 @@ impl Sweep {
     }
 }
 
-/// A trace is as old as it says; one that says nothing sensible is as old as its arrival.
+/// A trace is as old as the arrival of its newest version, whatever it says of itself: an old capture that is sent
+/// today is kept as long as anything else that came today.
 fn doomed(connection: &Connection, cutoff: Timestamp) -> Result<Vec<RowKey>, Error> {
     let mut statement = connection
-        .prepare(
-            "SELECT tenant, trace_id FROM traces GROUP BY tenant, trace_id HAVING arg_max(\
-             CASE WHEN timestamp < TIMESTAMP '2000-01-01' THEN stored_at ELSE timestamp END, version) < ? LIMIT ?",
-        )
+        .prepare("SELECT tenant, trace_id FROM traces GROUP BY tenant, trace_id HAVING max(stored_at) < ? LIMIT ?")
         .map_err(Error::engine)?;
     let rows = statement
         .query_map(params![micros(cutoff), TRACES_BATCH], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?))
         })
         .map_err(Error::engine)?;
-    rows.map(|row| {
+    let mut keys = Vec::new();
+    for row in rows {
         let (tenant, id) = row.map_err(Error::engine)?;
-        let trace_id = trace_id(&id).map_err(|why| Error::Unreadable { table: "traces", why })?;
-        Ok(RowKey { tenant: Tenant::new(&tenant), trace_id })
-    })
-    .collect()
+        match trace_id(&id) {
+            Ok(trace_id) => keys.push(RowKey { tenant: Tenant::new(&tenant), trace_id }),
+            Err(why) => tracing::error!(why, "a trace without an id is in the database and left alone"),
+        }
+    }
+    Ok(keys)
 }
 
 fn batch(connection: &Connection, sql: &str, cutoff: &duckdb::types::Value) -> Result<usize, Error> {

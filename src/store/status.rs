@@ -21,6 +21,8 @@ pub struct Status {
     pub awaited: u64,
     /// Rows the engine refused, left out and still in the journal.
     pub set_aside: u64,
+    /// Rows left out of answers since the start because they could not be read.
+    pub unreadable: u64,
     /// How long the last group took to commit, in milliseconds.
     pub commit_ms: f64,
     /// The longest of them since the start.

@@ -268,14 +268,29 @@ pub(super) fn read(row: &duckdb::Row<'_>) -> Result<Trace, Error> {
         Ok((texts, documents, body, timestamp(time, nanos)))
     };
     let (texts, documents, body, time) = fetch().map_err(|error| unreadable(error.to_string()))?;
-    let bad_json = |error: serde_json::Error| unreadable(json_fault(error));
-    let mut fields: Map<String, Value> = serde_json::from_str(&body).map_err(bad_json)?;
+    let mut parsed = [Value::Null, Value::Null, Value::Null];
+    for (value, text) in parsed.iter_mut().zip(documents) {
+        *value = text
+            .map_or(Ok(Value::Null), |text| serde_json::from_str(&text))
+            .map_err(|error| unreadable(json_fault(error)))?;
+    }
+    put_together(texts, parsed, &body, time)
+}
+
+/// The trace of its columns, the large ones in the order of [`columns`].
+pub(super) fn put_together(
+    texts: [Option<String>; 2],
+    documents: [Value; 3],
+    body: &str,
+    time: Timestamp,
+) -> Result<Trace, Error> {
+    let bad_json = |error: serde_json::Error| Error::Unreadable { table: "traces", why: json_fault(error) };
+    let mut fields: Map<String, Value> = serde_json::from_str(body).map_err(bad_json)?;
     for (name, text) in TEXTS.into_iter().zip(texts) {
         fields.insert(name.to_owned(), text.map_or(Value::Null, Value::String));
     }
     for (name, document) in DOCUMENTS.into_iter().zip(documents) {
-        let value = document.map_or(Ok(Value::Null), |text| serde_json::from_str(&text)).map_err(bad_json)?;
-        fields.insert(name.to_owned(), value);
+        fields.insert(name.to_owned(), document);
     }
     fill_runs(&mut fields);
     let mut trace: Trace = serde_json::from_value(Value::Object(fields)).map_err(bad_json)?;

@@ -7,6 +7,10 @@ use serde_json::{Map, Value};
 /// What a value costs beside its text: a number, a brace, a comma.
 const VALUE_BYTES: usize = 8;
 
+/// What stands in place of the rest of a text, around the number of characters left out.
+const MARK: &str = " [cut: ";
+const MARK_END: &str = " more characters]";
+
 /// What a mark takes at most.
 const MARK_BYTES: usize = 40;
 
@@ -27,13 +31,16 @@ pub(super) struct Measure {
 }
 
 impl Measure {
+    /// The first that cuts anything.
+    pub(super) const CUT: Self = Self { text_bytes: 4000, items: 1000, entries: 200, depth: 16 };
+
     /// What a caller gets that wants it brief.
     pub(super) const BRIEF: Self = Self { text_bytes: 400, items: 100, entries: 100, depth: 8 };
 
     /// From everything to the least; ids and times fit into the least.
     const ALL: [Self; 4] = [
         Self { text_bytes: usize::MAX, items: usize::MAX, entries: usize::MAX, depth: usize::MAX },
-        Self { text_bytes: 4000, items: 1000, entries: 200, depth: 16 },
+        Self::CUT,
         Self::BRIEF,
         Self { text_bytes: 64, items: 4, entries: 16, depth: 4 },
     ];
@@ -73,17 +80,34 @@ impl Measure {
 
     /// Cuts the fields of a record; the record keeps all of them.
     pub(super) fn cut(&self, record: &mut Value, place: &str, cuts: &mut Cuts) {
+        self.cut_further(record, place, cuts, &[]);
+    }
+
+    /// As [`Measure::cut`], of a record that lost something before: so many characters of a text, or one or more
+    /// of anything else, field by field.
+    pub(super) fn cut_further(&self, record: &mut Value, place: &str, cuts: &mut Cuts, lost: &[(&str, u64)]) {
         let Value::Object(fields) = record else { return };
         for (name, field) in fields.iter_mut() {
-            if self.cut_at(field, 1) {
+            let lost = lost.iter().find(|(one, _)| one == name).map_or(0, |(_, lost)| *lost);
+            let is_cut = match field {
+                Value::String(text) => self.cut_text(text, lost, false),
+                other => self.cut_at(other, 1, lost > 0),
+            };
+            if is_cut || lost > 0 {
                 cuts.push(format!("{place}.{name}"));
             }
         }
     }
 
-    fn cut_at(&self, value: &mut Value, depth: usize) -> bool {
+    /// Cuts a value that is to become a field of a record. True when it lost something.
+    pub(super) fn cut_field(&self, field: &mut Value) -> bool {
+        self.cut_at(field, 1, false)
+    }
+
+    /// `again`: it was cut before, so that a text that carries a mark is cut to a smaller one.
+    fn cut_at(&self, value: &mut Value, depth: usize, again: bool) -> bool {
         match value {
-            Value::String(text) => self.cut_text(text),
+            Value::String(text) => self.cut_text(text, 0, again),
             Value::Array(items) if depth >= self.depth => {
                 let is_cut = !items.is_empty();
                 if is_cut {
@@ -102,16 +126,16 @@ impl Measure {
                 let mut is_cut = items.len() > self.items;
                 items.truncate(self.items);
                 for item in items {
-                    is_cut |= self.cut_at(item, depth + 1);
+                    is_cut |= self.cut_at(item, depth + 1, again);
                 }
                 is_cut
             }
-            Value::Object(entries) => self.cut_entries(entries, depth),
+            Value::Object(entries) => self.cut_entries(entries, depth, again),
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
 
-    fn cut_entries(&self, entries: &mut Map<String, Value>, depth: usize) -> bool {
+    fn cut_entries(&self, entries: &mut Map<String, Value>, depth: usize, again: bool) -> bool {
         let before = entries.len();
         let mut kept = 0;
         entries.retain(|name, _| {
@@ -120,21 +144,31 @@ impl Measure {
         });
         let mut is_cut = entries.len() < before;
         for (_, entry) in entries.iter_mut() {
-            is_cut |= self.cut_at(entry, depth + 1);
+            is_cut |= self.cut_at(entry, depth + 1, again);
         }
         is_cut
     }
 
-    fn cut_text(&self, text: &mut String) -> bool {
-        if text.len() <= self.text_bytes {
+    /// `lost` characters are gone already.
+    fn cut_text(&self, text: &mut String, lost: u64, again: bool) -> bool {
+        let mark = if again { marked(text) } else { None };
+        let (kept, gone) = mark.unwrap_or((text.len(), 0));
+        if kept <= self.text_bytes && lost == 0 {
             return false;
         }
-        let at = text.floor_char_boundary(self.text_bytes);
-        let left_out = text[at..].chars().count();
+        let at = text.floor_char_boundary(self.text_bytes.min(kept));
+        let left_out = text[at..kept].chars().count() as u64;
+        let left_out = left_out.saturating_add(lost).saturating_add(gone);
         text.truncate(at);
-        text.push_str(&format!(" [cut: {left_out} more characters]"));
+        text.push_str(&format!("{MARK}{left_out}{MARK_END}"));
         true
     }
+}
+
+/// Where the mark at the end of a text begins, and how many characters it says are gone.
+fn marked(text: &str) -> Option<(usize, u64)> {
+    let (kept, gone) = text.strip_suffix(MARK_END)?.rsplit_once(MARK)?;
+    Some((kept.len(), gone.parse().ok()?))
 }
 
 fn nested() -> Value {
@@ -205,6 +239,24 @@ mod tests {
         let mut cuts = Cuts::default();
         Measure::BRIEF.cut(&mut record, "t", &mut cuts);
         assert_eq!(record["input"], format!("{} [cut: 4800 more characters]", "é".repeat(200)));
+    }
+
+    #[test]
+    fn what_was_lost_before_is_counted_and_named() {
+        let mut record = json!({ "input": "é".repeat(4096), "output": "short", "metadata": {}, "tool_calls": [] });
+        let mut cuts = Cuts::default();
+        Measure::CUT.cut_further(&mut record, "t", &mut cuts, &[("input", 1000), ("metadata", 1), ("tool_calls", 0)]);
+        assert_eq!(record["input"], format!("{} [cut: 3096 more characters]", "é".repeat(2000)));
+        assert_eq!(cuts.into_names(), ["t.input", "t.metadata"]);
+
+        let mut document = json!({ "blob": ["x".repeat(5000)] });
+        assert!(Measure::CUT.cut_field(&mut document));
+        let mut record = json!({ "metadata": document, "output": "no mark [cut: 7 more characters]" });
+        let whole = record.clone();
+        Measure::CUT.cut_further(&mut record, "t", &mut Cuts::default(), &[("metadata", 1)]);
+        assert_eq!(record, whole, "it is cut already");
+        Measure::BRIEF.cut_further(&mut record, "t", &mut Cuts::default(), &[("metadata", 1)]);
+        assert_eq!(record["metadata"]["blob"][0], format!("{} [cut: 4600 more characters]", "x".repeat(400)));
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl App {
     pub(super) async fn find(&self, id: TraceId, caller: &Caller) -> Result<Trace, Error> {
         let backend = self.backend()?;
         let key = RowKey { tenant: caller.tenant.clone(), trace_id: id };
-        if let Some((trace, _)) = backend.pipeline.open_trace(&key).await {
+        if let Some((trace, _)) = backend.pipeline.open_trace(&key).await.map_err(|error| self.failed(&error))? {
             return Ok(trace);
         }
         let stored = backend.store.trace(&caller.tenant, id).await.map_err(|error| self.failed(&error))?;

@@ -2,16 +2,20 @@
 
 use iris_core::contract::{Detail, Error, GetTracesArgs, GetTracesReply, SortBy, SortOrder, TraceRow, VerdictBrief};
 use iris_core::evaluate;
-use iris_core::model::{Evaluation, Timestamp, Trace};
+use iris_core::model::{Evaluation, RowKey, Timestamp, Trace, TraceId};
 use serde_json::Value;
 
 use super::bounds::{Cuts, Measure};
 use super::{App, Caller, trace_id, untrusted};
-use crate::store::TraceQuery;
+use crate::store::{Budget, Lost, PageRow, TraceQuery};
 
-/// The largest reply before values are cut, in bytes of text. Of a thousand traces that are cut as far as it goes,
+/// The largest page before values are cut, in bytes of text. Of a thousand traces that are cut as far as it goes,
 /// some kilobytes each remain.
-const REPLY_BYTES_MAX: usize = 1024 * 1024;
+const PAGE_BYTES_MAX: usize = 1024 * 1024;
+
+/// The largest reply about one trace that is asked for by its id, before its values are cut: what a page cuts is
+/// fetched this way.
+const TRACE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The fields that hold text that others wrote.
 const UNTRUSTED: &[&str] = &[
@@ -34,13 +38,25 @@ impl App {
     pub(super) async fn get_traces(&self, args: GetTracesArgs, caller: &Caller) -> Result<Value, Error> {
         let query = query(&args)?;
         let backend = self.backend()?;
-        let page = backend.store.traces(&caller.tenant, &query).await.map_err(|error| self.failed(&error))?;
+        let detail = args.detail.unwrap_or_default();
+        let bytes_max = if query.trace_id.is_some() { TRACE_BYTES_MAX } else { PAGE_BYTES_MAX };
+        let whole = if detail == Detail::Brief { 0 } else { bytes_max as u64 };
+        let budget = Budget { bytes: whole, shrink: |document| Measure::CUT.cut_field(document) };
+        let page = backend.store.traces(&caller.tenant, &query, budget).await.map_err(|error| self.failed(&error))?;
         let mut found = page.rows;
         if wants_open(&query) {
-            let mut open = backend.pipeline.open_traces(&caller.tenant).await;
+            let mut open = match query.trace_id {
+                Some(trace_id) => {
+                    let key = RowKey { tenant: caller.tenant.clone(), trace_id };
+                    let found = backend.pipeline.open_trace(&key).await.map_err(|error| self.failed(&error))?;
+                    found.into_iter().collect()
+                }
+                None => backend.pipeline.open_traces(&caller.tenant).await,
+            };
             open.retain(|(trace, evaluation)| matches(&query, trace, evaluation));
-            found.retain(|(trace, _)| open.iter().all(|(one, _)| one.trace_id != trace.trace_id));
-            let mut rows: Vec<_> = open.into_iter().map(|(trace, evaluation)| (trace, Some(evaluation))).collect();
+            found.retain(|row| open.iter().all(|(one, _)| one.trace_id != row.trace.trace_id));
+            let shown = |(trace, evaluation)| PageRow { trace, evaluation: Some(evaluation), lost: Lost::default() };
+            let mut rows: Vec<_> = open.into_iter().map(shown).collect();
             rows.append(&mut found);
             rows.truncate(usize::try_from(query.limit).unwrap_or(usize::MAX));
             found = rows;
@@ -62,16 +78,16 @@ impl App {
             summary,
             truncated: Vec::new(),
         };
-        let detail = args.detail.unwrap_or_default();
         // Composing and weighing megabytes is no work for the threads that sockets wait on.
-        let written = tokio::task::spawn_blocking(move || written(reply, found, detail));
+        let written = tokio::task::spawn_blocking(move || written(reply, found, &page.unreadable, detail, bytes_max));
         written.await.map_err(|error| self.unforeseen(&error))?.map_err(|error| self.unforeseen(&error))
     }
 }
 
-/// Open traces stand on the first page, newest first.
+/// Open traces stand on the first page, newest first; one that is asked for by its id, in any order.
 fn wants_open(query: &TraceQuery) -> bool {
-    query.offset == 0 && query.sort_by == SortBy::Timestamp && !query.ascending
+    let newest_first = query.sort_by == SortBy::Timestamp && !query.ascending;
+    query.offset == 0 && (newest_first || query.trace_id.is_some())
 }
 
 /// Whether an open trace passes the filters that the store applies to its own.
@@ -149,7 +165,7 @@ fn bound_time(field: &str, text: &str, date_means: std::time::Duration) -> Resul
     Ok(date.after(date_means))
 }
 
-fn row((trace, evaluation): (Trace, Option<Evaluation>)) -> TraceRow {
+fn row(trace: Trace, evaluation: Option<Evaluation>) -> TraceRow {
     TraceRow {
         trace_id: trace.trace_id.to_string(),
         agent_name: trace.agent_name,
@@ -176,19 +192,39 @@ fn brief(evaluation: &Evaluation) -> VerdictBrief {
     VerdictBrief { state: verdict.state, basis: verdict.basis.as_str().to_owned(), by: verdict.by }
 }
 
-/// The reply, cut when the caller wants it brief or when it would grow too large; every cut is named.
+/// The reply, cut when the caller wants it brief or when it would grow too large; every cut is named, and so is
+/// every trace of the page that could not be read.
 fn written(
     mut reply: GetTracesReply,
-    found: Vec<(Trace, Option<Evaluation>)>,
+    found: Vec<PageRow>,
+    unreadable: &[TraceId],
     detail: Detail,
+    bytes_max: usize,
 ) -> Result<Value, serde_json::Error> {
-    let mut rows =
-        found.into_iter().map(|one| serde_json::to_value(row(one))).collect::<Result<Vec<_>, serde_json::Error>>()?;
-    let most = (detail == Detail::Brief).then_some(Measure::BRIEF);
-    let measure = Measure::fitting(&rows.iter().collect::<Vec<_>>(), REPLY_BYTES_MAX, most);
+    let mut rows = Vec::with_capacity(found.len());
+    let mut all_lost = Vec::with_capacity(found.len());
+    for PageRow { trace, evaluation, lost } in found {
+        rows.push(serde_json::to_value(row(trace, evaluation))?);
+        all_lost.push(lost);
+    }
+    let most = match detail {
+        Detail::Brief => Some(Measure::BRIEF),
+        Detail::Full if all_lost.iter().any(|lost| *lost != Lost::default()) => Some(Measure::CUT),
+        Detail::Full => None,
+    };
+    let measure = Measure::fitting(&rows.iter().collect::<Vec<_>>(), bytes_max, most);
     let mut cuts = Cuts::default();
-    for (index, row) in rows.iter_mut().enumerate() {
-        measure.cut(row, &format!("traces[{index}]"), &mut cuts);
+    for (index, (row, lost)) in rows.iter_mut().zip(all_lost).enumerate() {
+        let lost = [
+            ("input", lost.input),
+            ("output", lost.output),
+            ("tool_calls", lost.tool_calls.into()),
+            ("metadata", lost.metadata.into()),
+        ];
+        measure.cut_further(row, &format!("traces[{index}]"), &mut cuts, &lost);
+    }
+    for id in unreadable {
+        cuts.push(format!("trace {id}: left out, its stored row cannot be read"));
     }
     reply.truncated = cuts.into_names();
     let mut value = serde_json::to_value(reply)?;

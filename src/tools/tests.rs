@@ -185,6 +185,92 @@ async fn replies_are_cut_and_say_so() {
     }
 }
 
+/// Scenario: traces with outputs of 2 MB, asked for as a page, one by one, and in brief.
+/// Guarantees: a page cuts them and says how much is gone; one by its id is whole, unless brief is wanted; one beyond
+/// the reply's limit is cut.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_page_cuts_is_whole_by_its_id() {
+    let stand = stand().await;
+    let output = "é".repeat(1_000_000);
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let arguments = json!({ "agent_name": "a", "input": "short", "output": output, "metadata": { "k": "v" } });
+        ids.push(stand.log(arguments).await);
+    }
+    let page = stand.call("get_traces", json!({})).await.unwrap();
+    assert_eq!(names(&page["truncated"]), ["traces[0].output", "traces[1].output", "traces[2].output"]);
+    let cut = format!("{} [cut: 998000 more characters]", "é".repeat(2000));
+    assert_eq!((&page["traces"][1]["output"], &page["traces"][1]["input"]), (&json!(cut), &json!("short")));
+    assert_eq!(page["traces"][1]["metadata"]["k"], "v");
+    let one = stand.call("get_traces", json!({ "trace_id": ids[1] })).await.unwrap();
+    assert!(one["traces"][0]["output"] == output.as_str() && one.get("truncated").is_none(), "whole");
+    let brief = stand.call("get_traces", json!({ "trace_id": ids[1], "detail": "brief" })).await.unwrap();
+    let cut = format!("{} [cut: 999800 more characters]", "é".repeat(200));
+    assert_eq!((&brief["traces"][0]["output"], names(&brief["truncated"])), (&json!(cut), vec!["traces[0].output"]));
+
+    let id = stand.log(json!({ "agent_name": "a", "output": "z".repeat(9 << 20) })).await;
+    let beyond = stand.call("get_traces", json!({ "trace_id": id })).await.unwrap();
+    assert_eq!(names(&beyond["truncated"]), ["traces[0].output"]);
+    let cut = format!("{} [cut: {} more characters]", "z".repeat(4000), (9 << 20) - 4000);
+    assert_eq!(beyond["traces"][0]["output"], cut);
+}
+
+/// Scenario: a span of an agent that has not ended, then another start.
+/// Guarantees: before and after, every way to ask for one trace finds it, as not ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_trace_is_found_after_another_start() {
+    let Stand { app, _home: home } = stand().await;
+    let id = "0af7651916cd43dd8448eb211c80319c";
+    let body = json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": [{
+        "traceId": id, "spanId": "b7ad6b7169203331", "parentSpanId": "00f067aa0ba902b7", "name": "execute_tool search",
+        "startTimeUnixNano": "1796083200000000000", "endTimeUnixNano": "1796083201000000000",
+        "attributes": [{ "key": "gen_ai.operation.name", "value": { "stringValue": "execute_tool" } },
+                       { "key": "gen_ai.tool.name", "value": { "stringValue": "search" } }]
+    }] }] }] });
+    let record = Record {
+        kind: Kind::Otlp,
+        tenant: Tenant::local(),
+        door: Door::Http,
+        encoding: Encoding::Json,
+        arrived: crate::telemetry::now(),
+        body: Bytes::from(body.to_string()),
+    };
+    let seq = app.journal.append(Lane::Traces, record).await.unwrap();
+    let read = |app: &App| {
+        let status = app.backend.get().unwrap().pipeline.status();
+        status.lanes.first().is_some_and(|lane| lane.read_through >= seq)
+    };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !read(&app) {
+        assert!(Instant::now() < deadline, "never read");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let stand = Stand { app, _home: home };
+    found_open(&stand, id).await;
+    let Stand { app, _home: home } = stand;
+    let backend = app.backend.get().unwrap();
+    backend.pipeline.drain(Duration::from_secs(5)).await;
+    backend.store.close(Duration::from_secs(5)).await.unwrap();
+    app.journal.close().await;
+    drop(app);
+    let stand = Stand { app: opened(home.path()).await, _home: home };
+    found_open(&stand, id).await;
+}
+
+async fn found_open(stand: &Stand, id: &str) {
+    for sort_by in ["timestamp", "cost_usd"] {
+        let arguments = json!({ "trace_id": id, "sort_by": sort_by });
+        let page = stand.call("get_traces", arguments).await.unwrap();
+        assert_eq!(page["traces"][0]["in_progress"], true, "{page}");
+        assert_eq!(page["traces"][0]["tool_calls"][0]["tool_name"], "search", "{page}");
+    }
+    let page = stand.call("get_traces", json!({})).await.unwrap();
+    assert_eq!(page["traces"][0]["trace_id"], id, "{page}");
+    let detail = stand.app.trace_detail(id, &Caller::local()).await.unwrap();
+    assert_eq!(detail["trace"]["in_progress"], true, "{detail}");
+    stand.call("evaluate_output", json!({ "trace_id": id, "output": "fine" })).await.unwrap();
+}
+
 /// Scenario: the store goes away while the journal still takes records.
 /// Guarantees: the caller learns that its trace is kept under its id and must not be sent again; a later start
 /// finds exactly one.

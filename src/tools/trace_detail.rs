@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::bounds::{Cuts, Measure};
 use super::{App, Caller, evaluate_output, trace_id, untrusted};
+use crate::store::{Bounds, Part};
 
 /// Spans of one reply.
 const SPANS_MAX: usize = 2000;
@@ -15,6 +16,9 @@ const EVALS_MAX: usize = 100;
 
 /// The text of one reply, in bytes; what the evaluations take comes on top.
 const REPLY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The text of spans that is read for one reply, in bytes: cut as far as it goes, many times the reply fit.
+const SPANS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The fields that hold text that others wrote.
 const UNTRUSTED: &[&str] = &[
@@ -48,27 +52,36 @@ impl App {
         let id = trace_id(id)?;
         let backend = self.backend()?;
         let key = RowKey { tenant: caller.tenant.clone(), trace_id: id };
-        let open = backend.pipeline.open_trace(&key).await;
-        let (trace, mut evaluations) = match open {
+        let open = backend.pipeline.open_trace(&key).await.map_err(|error| self.failed(&error))?;
+        let (trace, provisional) = match open {
             Some((trace, evaluation)) => (trace, vec![evaluation]),
             None => {
                 let stored = backend.store.trace(&caller.tenant, id).await.map_err(|error| self.failed(&error))?;
                 (stored.ok_or_else(|| Error::unknown_trace(&id))?, Vec::new())
             }
         };
-        evaluations.extend(backend.store.evaluations(&caller.tenant, id).await.map_err(|error| self.failed(&error))?);
-        let rows = backend.store.spans(&caller.tenant, id).await.map_err(|error| self.failed(&error))?;
+        let bounds = Bounds { items: EVALS_MAX, bytes: u64::MAX };
+        let stored =
+            backend.store.evaluations(&caller.tenant, id, bounds).await.map_err(|error| self.failed(&error))?;
+        let bounds = Bounds { items: SPANS_MAX, bytes: SPANS_BYTES_MAX };
+        let rows = backend.store.spans(&caller.tenant, id, bounds).await.map_err(|error| self.failed(&error))?;
         // Composing and weighing megabytes is no work for the threads that sockets wait on.
-        let written = tokio::task::spawn_blocking(move || detail(&trace, &rows, &evaluations));
+        let written = tokio::task::spawn_blocking(move || detail(&trace, &rows, provisional, stored));
         written.await.map_err(|error| self.unforeseen(&error))?.map_err(|error| self.unforeseen(&error))
     }
 }
 
-fn detail(trace: &Trace, rows: &[Row], evaluations: &[Evaluation]) -> Result<Value, serde_json::Error> {
+fn detail(
+    trace: &Trace,
+    rows: &Part<Row>,
+    mut provisional: Vec<Evaluation>,
+    stored: Part<Evaluation>,
+) -> Result<Value, serde_json::Error> {
     let mut cuts = Cuts::default();
     let mut trace = trace_value(trace)?;
-    let mut spans: Vec<Value> = rows.iter().filter_map(Row::span).take(SPANS_MAX).map(span_value).collect();
-    let spans_total = rows.iter().filter_map(Row::span).count();
+    let mut spans: Vec<Value> = rows.items.iter().filter_map(Row::span).map(span_value).collect();
+    // Log records are among the rows and are not shown; of rows that were not read it is not known which they are.
+    let spans_total = rows.total.saturating_sub(rows.items.len() - spans.len() + rows.left_out);
     let everything: Vec<&Value> = std::iter::once(&trace).chain(&spans).collect();
     let measure = Measure::fitting(&everything, REPLY_BYTES_MAX, None);
     let mut bytes = measure.size(&trace);
@@ -86,9 +99,16 @@ fn detail(trace: &Trace, rows: &[Row], evaluations: &[Evaluation]) -> Result<Val
     if kept < spans_total {
         cuts.push(format!("spans[{kept}..{spans_total}]"));
     }
-    let evals = evaluations.iter().take(EVALS_MAX).map(evaluation_value).collect::<Result<Vec<_>, _>>()?;
-    if evals.len() < evaluations.len() {
-        cuts.push(format!("evals[{EVALS_MAX}..{}]", evaluations.len()));
+    let evals_total = provisional.len() + stored.total - stored.left_out;
+    provisional.extend(stored.items);
+    let evals = provisional.iter().take(EVALS_MAX).map(evaluation_value).collect::<Result<Vec<_>, _>>()?;
+    if evals.len() < evals_total {
+        cuts.push(format!("evals[{}..{evals_total}]", evals.len()));
+    }
+    for (what, left_out) in [("spans", rows.left_out), ("evals", stored.left_out)] {
+        if left_out > 0 {
+            cuts.push(format!("{what}: {left_out} left out, their stored rows cannot be read"));
+        }
     }
     let mut reply = json!({ "untrusted": untrusted(UNTRUSTED), "trace": trace, "spans": spans, "evals": evals });
     let truncated = cuts.into_names();

@@ -87,7 +87,11 @@ impl Mind {
         let mut trace = (self.understand)(&view.key, view.version, &view.rows)?;
         trace.in_progress = true;
         trace.seen_through = view.seen_through;
-        let evaluation = (self.judge)(&trace);
+        let mut evaluation = (self.judge)(&trace);
+        // Of one that is judged as it stands, the last evaluation is its own.
+        if let Some(previous) = view.previous.as_ref().filter(|_| !view.judged) {
+            evaluation = (self.stand)(previous, evaluation);
+        }
         Some((trace, evaluation))
     }
 }

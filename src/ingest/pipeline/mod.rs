@@ -15,6 +15,7 @@ mod decode;
 mod follow;
 mod judge;
 mod owner;
+mod shown;
 mod status;
 mod suspects;
 #[cfg(test)]
@@ -28,12 +29,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use iris_core::assemble::{Assembler, Config, Settings, Settled};
-use iris_core::model::{Evaluation, Lane, RowKey, Tenant, Trace};
+use iris_core::model::{Lane, RowKey};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::worker::{InWork, Pool, Task};
+use super::worker::{InWork, Pool};
 use crate::journal::{Follower, Journal};
 use crate::store::{Boot, Store, Through};
 use follow::{Feeds, Follow};
@@ -45,8 +46,6 @@ pub use status::{LaneLag, PipelineStatus, SetAside};
 const WINDOW_BYTES: usize = 16 << 20;
 /// The lanes the store follows.
 const LANES: [Lane; 2] = [Lane::Traces, Lane::Logs];
-/// The most open traces shown at a time.
-const OPEN_SHOWN_MAX: usize = 100;
 /// Commands that wait for the owner before their senders do.
 const COMMANDS_MAX: usize = 64;
 
@@ -70,6 +69,7 @@ pub struct Pipeline {
 
 struct Inner {
     commands: mpsc::Sender<Command>,
+    store: Store,
     pool: Pool,
     mind: Mind,
     status: Arc<Mutex<PipelineStatus>>,
@@ -101,6 +101,8 @@ impl Pipeline {
         let settings = Settings { keep_other_traces, ..Settings::default() };
         let covered = pushed(boot.stored_through);
         let mut assembler = Assembler::new(*config, settings, covered);
+        boot.known.iter().for_each(|known| assembler.remember(known));
+        assembler.forgot(boot.horizon);
         for key in &boot.reopen {
             assembler.reopen(Duration::ZERO, key, pushed(boot.settled_through));
         }
@@ -126,12 +128,11 @@ impl Pipeline {
         let owner = Owner::new(owner::Rooms {
             assembler,
             journal,
-            store,
+            store: store.clone(),
             pool: pool.clone(),
             mind: mind.clone(),
             feeds,
             requests,
-            has_past: boot.stored_through != Default::default() || !boot.stored.is_empty() || !boot.reopen.is_empty(),
             stored: boot.stored,
             suspects,
             status: Arc::clone(&status),
@@ -143,37 +144,8 @@ impl Pipeline {
             ended.run_until_cancelled(owner.run()).await;
         });
         tasks.close();
-        let inner = Inner { commands, pool, mind, status, stop, tasks, threads: Mutex::new(threads) };
+        let inner = Inner { commands, store, pool, mind, status, stop, tasks, threads: Mutex::new(threads) };
         Ok(Self { inner: Arc::new(inner) })
-    }
-
-    /// An open trace with the verdict it would have now: `in_progress`, never stored, and what is missing is no
-    /// finding. Nothing for a trace that is not open, of which part is only in the store, or in which there is
-    /// nothing to judge.
-    pub async fn open_trace(&self, key: &RowKey) -> Option<(Trace, Evaluation)> {
-        let (answer, view) = oneshot::channel();
-        self.inner.commands.send(Command::View(key.clone(), answer)).await.ok()?;
-        let view = view.await.ok()??;
-        let mind = self.inner.mind.clone();
-        let work = move || mind.provisional(&view);
-        self.inner.pool.submit(Task::QUESTION, work).await.await.ok()?.ok()?
-    }
-
-    /// The newest open traces of a tenant, newest first, at most 100, as [`Pipeline::open_trace`] gives them. A
-    /// trace whose verdict is just being stored may be here and in the store: the caller drops one by its id.
-    pub async fn open_traces(&self, tenant: &Tenant) -> Vec<(Trace, Evaluation)> {
-        let (answer, views) = oneshot::channel();
-        let command = Command::Views(tenant.clone(), OPEN_SHOWN_MAX, answer);
-        if self.inner.commands.send(command).await.is_err() {
-            return Vec::new();
-        }
-        let Ok(views) = views.await else { return Vec::new() };
-        let mind = self.inner.mind.clone();
-        let work = move || views.iter().filter_map(|view| mind.provisional(view)).collect();
-        match self.inner.pool.submit(Task::QUESTION, work).await.await {
-            Ok(Ok(shown)) => shown,
-            _ => Vec::new(),
-        }
     }
 
     /// Lets go of an open trace that was deleted; what of it waited is not stored.

@@ -56,8 +56,6 @@ pub(super) struct Rooms {
     pub requests: mpsc::Receiver<Command>,
     /// Rows above `stored_through` that are stored.
     pub stored: HashSet<Position>,
-    /// The store holds something from before this start.
-    pub has_past: bool,
     pub suspects: Suspects,
     pub status: Arc<Mutex<PipelineStatus>>,
 }
@@ -258,23 +256,15 @@ impl Owner {
         let Arrived { decoded, permit } = arrived;
         let Decoded { lane, seq, arrived, content } = decoded;
         let now = self.now();
-        if self.lanes.is_empty() && self.rooms.has_past {
-            // Traces with spans from before the first record after the last stored one may have been judged.
-            self.rooms.assembler.forgot(arrived);
-        }
         self.note_lane(lane, seq, arrived);
         let (mut rows, mut tool) = (Vec::new(), None);
         match content {
             Content::Rows(all) => {
-                let before = all.len();
                 rows = all;
                 for dialect in rows.iter().filter_map(|row| dialect::closest(&row.reading)) {
                     *self.unmapped.entry(dialect).or_default() += 1;
                 }
                 rows.retain(|row| !self.rooms.stored.remove(&row.position));
-                if rows.len() < before {
-                    self.rooms.assembler.forgot(arrived);
-                }
             }
             Content::Tool(write) => tool = Some(write),
             Content::Nothing => {}
@@ -424,7 +414,8 @@ impl Owner {
         let judged = self.rooms.assembler.judged(&key, Some(Arc::clone(&evaluation)));
         if self.rooms.mind.judged.is_some() {
             let run_spans = trace.runs.iter().filter_map(|run| run.span_id).collect();
-            self.uncommitted.push_back((judged.ticket, Judging { key, run_spans, evaluation: Arc::clone(&evaluation), previous }));
+            self.uncommitted
+                .push_back((judged.ticket, Judging { key, run_spans, evaluation: Arc::clone(&evaluation), previous }));
         }
         self.judged += 1;
         self.settled_sent = (judged.settled_through, Instant::now(), false);

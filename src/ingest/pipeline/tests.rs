@@ -19,12 +19,13 @@ use serde_json::json;
 
 use super::*;
 use crate::journal::{self, Door, Encoding, Kind, RealDisk, Record};
-use crate::store::{self, ToolWrite};
+use crate::store::{self, Bounds, Budget, ToolWrite};
 
 mod captured;
 mod crash;
 mod flow;
 mod poison;
+mod restart;
 
 /// A span in the making.
 #[derive(Debug, Clone, Copy)]
@@ -320,7 +321,7 @@ impl Running {
     }
 
     async fn evaluations(&self, trace: u8) -> Vec<Evaluation> {
-        self.store.evaluations(&Tenant::local(), trace_id(trace)).await.unwrap()
+        self.store.evaluations(&Tenant::local(), trace_id(trace), Bounds::WHOLE).await.unwrap().items
     }
 
     async fn until(&self, what: &str, holds: impl Fn(&PipelineStatus) -> bool) {

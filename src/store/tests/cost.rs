@@ -9,7 +9,7 @@ use iris_core::model::{Observation, RawSpan, Resource, Row, Scope, SpanId, Times
 use serde_json::json;
 
 use super::fixtures::*;
-use crate::store::{Store, TraceQuery, Write};
+use crate::store::{Bounds, Budget, Store, TraceQuery, Write};
 
 /// Processor seconds of the writer's thread for a million rows at which something has got worse. The goal is 15;
 /// measured are 17 to 18, of which zstd takes 6.4, binding values to the appender 4, and writing JSON 2.5.
@@ -176,7 +176,7 @@ async fn say_sizes(store: &Store) {
 async fn time_queries(store: &Store, trace_id: TraceId) {
     let tenant = iris_core::model::Tenant::local();
     let started = Instant::now();
-    let found = store.spans(&tenant, trace_id).await.unwrap();
+    let found = store.spans(&tenant, trace_id, Bounds::WHOLE).await.unwrap().items;
     say(&format!(
         "one trace of {} spans by id among {ROWS}: {:.1} ms",
         found.len(),
@@ -184,7 +184,7 @@ async fn time_queries(store: &Store, trace_id: TraceId) {
     ));
     let started = Instant::now();
     let query = TraceQuery { limit: 50, ..TraceQuery::default() };
-    store.traces(&tenant, &query).await.unwrap();
+    store.traces(&tenant, &query, Budget::WHOLE).await.unwrap();
     say(&format!("an empty page of traces: {:.1} ms", started.elapsed().as_secs_f64() * 1e3));
 }
 
@@ -221,9 +221,9 @@ fn paging_a_hundred_thousand_traces() {
             ("page 1000", TraceQuery { offset: 50_000, ..all() }),
             ("latest 1000", TraceQuery { limit: 1000, ..all() }),
         ] {
-            store.traces(&iris_core::model::Tenant::local(), &query).await.unwrap();
+            store.traces(&iris_core::model::Tenant::local(), &query, Budget::WHOLE).await.unwrap();
             let started = Instant::now();
-            let page = store.traces(&iris_core::model::Tenant::local(), &query).await.unwrap();
+            let page = store.traces(&iris_core::model::Tenant::local(), &query, Budget::WHOLE).await.unwrap();
             say(&format!(
                 "{name}: {:.1} ms, {} of {}",
                 started.elapsed().as_secs_f64() * 1e3,

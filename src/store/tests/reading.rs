@@ -8,7 +8,7 @@ use iris_core::model::{Evaluation, RuleResult, Tenant, Timestamp, ToolCall, Trac
 use serde_json::json;
 
 use super::fixtures::*;
-use crate::store::{Settled, Store, TraceQuery, Write};
+use crate::store::{Budget, Settled, Store, TraceQuery, Write};
 
 async fn judge(store: &Store, trace: Trace, evaluation: Evaluation) {
     let (trace, evaluation) = (Box::new(trace), Arc::new(evaluation));
@@ -49,9 +49,9 @@ async fn filled(home: &std::path::Path) -> Store {
 
 async fn ids(store: &Store, query: TraceQuery) -> (Vec<u64>, u64) {
     let query = if query.limit == 0 { TraceQuery { limit: 50, ..query } } else { query };
-    let page = store.traces(&Tenant::local(), &query).await.unwrap();
+    let page = store.traces(&Tenant::local(), &query, Budget::WHOLE).await.unwrap();
     let number = |trace: &Trace| (1..9).find(|n| trace_id(*n) == trace.trace_id).unwrap();
-    (page.rows.iter().map(|(trace, _)| number(trace)).collect(), page.total)
+    (page.rows.iter().map(|row| number(&row.trace)).collect(), page.total)
 }
 
 /// Scenario: every filter, alone.
@@ -84,11 +84,10 @@ fn filters_look_at_what_is_newest() {
             assert_eq!(found, expected, "{query:?}");
             assert_eq!(total, expected.len() as u64, "{query:?}");
         }
-        let page = store.traces(&Tenant::local(), &TraceQuery { limit: 50, ..all() }).await.unwrap();
-        let latest: Vec<_> =
-            page.rows.iter().map(|(_, evaluation)| evaluation.as_ref().map(|e| e.id.as_str())).collect();
+        let page = store.traces(&Tenant::local(), &TraceQuery { limit: 50, ..all() }, Budget::WHOLE).await.unwrap();
+        let latest: Vec<_> = page.rows.iter().map(|row| row.evaluation.as_ref().map(|e| e.id.as_str())).collect();
         assert_eq!(latest, [None, Some("e-3"), Some("e-4")]);
-        assert_eq!(page.rows[2].0, trace(1, 2));
+        assert_eq!(page.rows[2].trace, Trace { runs: Vec::new(), ..trace(1, 2) });
         let one = store.trace(&Tenant::local(), trace_id(1)).await.unwrap().unwrap();
         assert_eq!(one.version, 2);
     });

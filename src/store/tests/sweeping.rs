@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use iris_core::model::{RowKey, Tenant, Timestamp};
+use iris_core::model::{Evaluation, RowKey, Tenant, Timestamp, Trace};
 
 use super::fixtures::*;
 use super::writing::count;
-use crate::store::{Config, Retention, Settled, Write};
+use crate::store::{Config, Retention, Settled, Store, Write};
 
 const DAYS: u64 = 24 * 60 * 60;
 
@@ -14,30 +14,22 @@ fn forty_days_later() -> Timestamp {
     at(40 * DAYS)
 }
 
-/// Scenario: old and new traces, an old trace judged again of late, old spans without a trace; then a restart.
-/// Guarantees: the old goes with its spans, versions and old evaluations; a late evaluation of it keeps its verdict
-/// and loses its text; what is new stays; the positions stay.
+/// Scenario: traces that came long ago, one of them judged again of late, one that claims to be from tomorrow; a
+/// capture of years ago that came of late; old spans without a trace; then a restart.
+/// Guarantees: what came long ago goes with its spans, versions and old evaluations, whatever it says of itself; a
+/// late evaluation of it keeps its verdict and loses its text; what came of late stays; the positions stay.
 #[test]
-fn what_is_too_old_goes_at_boot() {
+fn what_came_too_long_ago_goes_at_boot() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let (store, _) = open_at(home.path(), &config(), || at(1)).unwrap();
-        let mut new = trace(2, 1);
-        new.timestamp = at(35 * DAYS);
         let mut late = evaluation(1, "late", 0.9);
         late.created_at = at(39 * DAYS);
-        let mut nothing_sensible = trace(4, 1);
-        nothing_sensible.timestamp = Timestamp::default();
-        for (trace, evaluation) in [
-            (trace(1, 1), evaluation(1, "old", 0.9)),
-            (trace(1, 2), late.clone()),
-            (new.clone(), evaluation(2, "old too", 0.9)),
-            (nothing_sensible, evaluation(4, "x", 0.1)),
-        ] {
-            let settled_through = Settled { traces: 3, ..Settled::default() };
-            let (trace, evaluation) = (Box::new(trace), Arc::new(evaluation));
-            store.send_async(Write::Judged { ticket: 1, trace, evaluation, settled_through }).await.unwrap();
-        }
+        let from_tomorrow = Trace { timestamp: at(41 * DAYS), ..trace(4, 1) };
+        judge(&store, trace(1, 1), evaluation(1, "old", 0.9)).await;
+        judge(&store, trace(1, 2), late.clone()).await;
+        judge(&store, trace(5, 1), evaluation(5, "old too", 0.9)).await;
+        judge(&store, from_tomorrow, evaluation(4, "x", 0.1)).await;
         let mut all = rows(1, 1, 3);
         all.extend(rows(2, 2, 3));
         all.extend(rows(3, 3, 3));
@@ -46,11 +38,20 @@ fn what_is_too_old_goes_at_boot() {
         store.flush().await.unwrap();
         store.abandon().await;
 
+        let (store, _) = open_at(home.path(), &config(), || at(20 * DAYS)).unwrap();
+        let replayed = Trace { timestamp: Timestamp::from_unix_nanos(1_420_070_400 * SECOND), ..trace(2, 1) };
+        judge(&store, replayed.clone(), evaluation(2, "old as well", 0.9)).await;
+        judge(&store, trace(5, 2), evaluation(5, "again", 0.9)).await;
+        store.flush().await.unwrap();
+        store.abandon().await;
+
         let (store, _) = open_at(home.path(), &config(), forty_days_later).unwrap();
         until("the sweep", || store.status().swept > 0 && store.status().checkpoints > 0).await;
         assert_eq!(store.trace(&Tenant::local(), trace_id(1)).await.unwrap(), None);
-        assert_eq!(store.trace(&Tenant::local(), trace_id(2)).await.unwrap(), Some(new));
+        assert_eq!(store.trace(&Tenant::local(), trace_id(2)).await.unwrap(), Some(replayed));
         assert_eq!(store.trace(&Tenant::local(), trace_id(4)).await.unwrap(), None);
+        let reopened = store.trace(&Tenant::local(), trace_id(5)).await.unwrap();
+        assert_eq!(reopened.map(|trace| trace.version), Some(2), "its newest version came of late");
         let left = |n| RowKey { tenant: Tenant::local(), trace_id: trace_id(n) };
         assert_eq!(store.load(&left(1)).await.unwrap().rows.len(), 0);
         assert_eq!(store.load(&left(2)).await.unwrap().rows.len(), 3);
@@ -63,6 +64,12 @@ fn what_is_too_old_goes_at_boot() {
         assert_eq!(count(&store, "positions").await, 1);
         assert_eq!(store.status().settled_through.traces, 3);
     });
+}
+
+async fn judge(store: &Store, trace: Trace, evaluation: Evaluation) {
+    let settled_through = Settled { traces: 3, ..Settled::default() };
+    let (trace, evaluation) = (Box::new(trace), Arc::new(evaluation));
+    store.send_async(Write::Judged { ticket: 1, trace, evaluation, settled_through }).await.unwrap();
 }
 
 /// Scenario: retention is off.

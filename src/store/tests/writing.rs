@@ -6,7 +6,7 @@ use std::time::Duration;
 use iris_core::model::{Lane, Observation, Tenant, TraceSource};
 
 use super::fixtures::*;
-use crate::store::{Config, Error, Settled, Store, Through, ToolWrite, Write};
+use crate::store::{Bounds, Config, Error, Settled, Store, Through, ToolWrite, Write};
 
 pub async fn count(store: &Store, table: &'static str) -> u64 {
     let sql = format!("SELECT count(*) FROM {table}");
@@ -70,7 +70,7 @@ fn resends_collapse_and_conflicts_stay() {
         let conflict = iris_core::model::Row { content_hash: 4, ..row(1, 0, position(3, 0)) };
         store.send_async(Write::Rows(vec![first, conflict, resend].into_iter().map(Arc::new).collect())).await.unwrap();
         store.flush().await.unwrap();
-        let found = store.spans(&Tenant::local(), trace_id(1)).await.unwrap();
+        let found = store.spans(&Tenant::local(), trace_id(1), Bounds::WHOLE).await.unwrap().items;
         assert_eq!(found.iter().map(|row| row.position.seq).collect::<Vec<_>>(), [1, 3]);
         assert_eq!(count(&store, "spans").await, 3);
     });
@@ -116,13 +116,13 @@ fn an_awaited_write_is_seen_by_the_next_read() {
         store.write(tool_trace(2, 2)).await.unwrap();
         let stored = store.trace(&Tenant::local(), trace_id(2)).await.unwrap().unwrap();
         assert_eq!(stored, iris_core::model::Trace { source: TraceSource::Tool, ..trace(2, 1) });
-        assert_eq!(store.spans(&Tenant::local(), trace_id(2)).await.unwrap().len(), 2);
+        assert_eq!(store.spans(&Tenant::local(), trace_id(2), Bounds::WHOLE).await.unwrap().items.len(), 2);
         let mut evaluation = evaluation(2, "e-1", 0.75);
         evaluation.created_at = at(3);
         let write = ToolWrite::Evaluation { evaluation: evaluation.clone(), position: position(3, 0) };
         store.write(write).await.unwrap();
         assert_eq!(store.evaluation(&Tenant::local(), "e-1").await.unwrap(), Some(evaluation.clone()));
-        assert_eq!(store.evaluations(&Tenant::local(), trace_id(2)).await.unwrap(), [evaluation]);
+        assert_eq!(store.evaluations(&Tenant::local(), trace_id(2), Bounds::WHOLE).await.unwrap().items, [evaluation]);
         assert_eq!(store.evaluation(&Tenant::new("other"), "e-1").await.unwrap(), None);
         assert_eq!(store.status().rows, 0, "the span group is still open");
         assert_eq!(store.status().awaited, 2);

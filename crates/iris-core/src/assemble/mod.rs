@@ -91,6 +91,19 @@ pub struct Loaded {
     pub evaluation: Option<Arc<Evaluation>>,
 }
 
+/// A trace of which an earlier process let go: what the store says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Which.
+    pub key: RowKey,
+    /// The highest version stored; 0 for none.
+    pub version: u32,
+    /// Whether it has an agentic row.
+    pub agentic: bool,
+    /// When the last of its rows arrived.
+    pub last: Timestamp,
+}
+
 /// How many traces the caller can take at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
@@ -114,14 +127,21 @@ pub struct Judged {
 pub struct View {
     /// Which.
     pub key: RowKey,
-    /// The version it would have if it settled now.
+    /// The version it would have if it settled now, as far as is known here.
     pub version: u32,
-    /// All its rows.
+    /// Its rows in memory.
     pub rows: Vec<Arc<Row>>,
+    /// Rows that are only in the store, or on their way there; the store may have more than are known here. Nothing
+    /// for a trace that is whole in memory.
+    pub elsewhere: Option<usize>,
+    /// It is judged as it stands, and its evaluation waits for the commit.
+    pub judged: bool,
     /// Silent for `idle_ms` without having settled.
     pub provisional: bool,
     /// The highest sequence number among its rows.
     pub seen_through: u64,
+    /// Its last evaluation, when it was judged before.
+    pub previous: Option<Arc<Evaluation>>,
 }
 
 /// How much there is, for `/readyz?full` and the metrics.
@@ -224,7 +244,19 @@ impl Assembler {
         self.schedule(key);
     }
 
-    /// Says that traces with observations from before `time` may have been judged by an earlier process.
+    /// Takes over what an earlier process remembered, so that a late span is known to be one and every other trace
+    /// is not looked up. To be called oldest first.
+    pub fn remember(&mut self, known: &Known) {
+        // All of it is committed, so that a load lacks nothing: one row says that there are some.
+        let past = Remembered { version: known.version, rows: 1, agentic: known.agentic, dropped: false };
+        self.newest = self.newest.max(known.last);
+        if let Some(evicted) = self.remembered.insert(&known.key, past, known.last) {
+            self.horizon = self.horizon.max(evicted);
+        }
+    }
+
+    /// Says that traces with observations from before `time` may have been judged by an earlier process without
+    /// being among those told to [`Assembler::remember`].
     pub fn forgot(&mut self, time: Timestamp) {
         self.horizon = self.horizon.max(time);
     }
@@ -434,16 +466,19 @@ impl Assembler {
         self.timers.first().map(|(due, _)| *due)
     }
 
-    /// An open trace, unless part of it is only in the store.
+    /// An open trace.
     pub fn view(&self, key: &RowKey) -> Option<View> {
         let open = self.open.get(key)?;
-        open.is_whole().then(|| View {
+        let judged = matches!(open.phase, Phase::Judged(_));
+        Some(View {
             key: key.clone(),
-            // One that is judged and not committed yet is shown as what it was judged as.
-            version: open.version + u32::from(!matches!(open.phase, Phase::Judged(_))),
+            version: open.version + u32::from(!judged),
             rows: open.rows.clone(),
+            elsewhere: (!open.is_whole()).then(|| open.seen.len().saturating_sub(open.rows.len())),
+            judged,
             provisional: open.provisional,
             seen_through: open.seen_through,
+            previous: open.previous.clone(),
         })
     }
 

@@ -24,7 +24,9 @@ pub(super) struct Remembered {
 pub(super) struct Ring {
     max: usize,
     hasher: RandomState,
-    known: HashMap<u64, Remembered>,
+    /// With when each was last let go.
+    known: HashMap<u64, (Remembered, Timestamp)>,
+    /// Oldest first; a trace let go again since it was put here goes to the end when its turn comes.
     order: VecDeque<(u64, Timestamp)>,
 }
 
@@ -34,20 +36,27 @@ impl Ring {
     }
 
     pub(super) fn get(&self, key: &RowKey) -> Option<Remembered> {
-        self.known.get(&self.hasher.hash_one(key)).copied()
+        self.known.get(&self.hasher.hash_one(key)).map(|(past, _)| *past)
     }
 
     /// Remembers a trace let go at `time`. Returns when the one forgotten for it was let go.
     pub(super) fn insert(&mut self, key: &RowKey, past: Remembered, time: Timestamp) -> Option<Timestamp> {
         let hash = self.hasher.hash_one(key);
-        if self.known.insert(hash, past).is_none() {
+        if self.known.insert(hash, (past, time)).is_none() {
             self.order.push_back((hash, time));
         }
-        if self.order.len() <= self.max {
-            return None;
+        // Each turn puts one entry right, so that the second round at the latest finds one that is.
+        for _ in 0..=self.order.len() {
+            if self.order.len() <= self.max {
+                break;
+            }
+            let (oldest, queued) = self.order.pop_front()?;
+            match self.known.get(&oldest) {
+                Some((_, last)) if *last > queued => self.order.push_back((oldest, *last)),
+                _ => return self.known.remove(&oldest).map(|(_, last)| last),
+            }
         }
-        let (oldest, time) = self.order.pop_front()?;
-        self.known.remove(&oldest).map(|_| time)
+        None
     }
 
     pub(super) fn len(&self) -> usize {

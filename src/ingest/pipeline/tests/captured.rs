@@ -34,10 +34,10 @@ async fn judged(case: &str, killed: bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     let query = store::TraceQuery { limit: 100, ..store::TraceQuery::default() };
     let (trace, evaluation) = loop {
-        let page = running.store.traces(&Tenant::local(), &query).await.unwrap();
-        let found = page.rows.iter().find(|(trace, _)| trace.output.as_deref().is_some_and(|o| o.contains(answer)));
-        if let Some((trace, Some(evaluation))) = found {
-            break (trace.clone(), evaluation.clone());
+        let page = running.store.traces(&Tenant::local(), &query, Budget::WHOLE).await.unwrap();
+        let mut found = page.rows.iter().filter(|row| row.trace.output.as_deref().is_some_and(|o| o.contains(answer)));
+        if let Some((row, evaluation)) = found.find_map(|row| Some((row, row.evaluation.as_ref()?))) {
+            break (row.trace.clone(), evaluation.clone());
         }
         assert!(Instant::now() < deadline, "{case}: {:?}, {:?}", page.rows, running.pipeline.status());
         tokio::time::sleep(Duration::from_millis(10)).await;

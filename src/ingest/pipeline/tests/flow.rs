@@ -49,7 +49,7 @@ async fn a_trace_without_ai_costs_no_write() {
     // A row is read as soon as it is committed, a moment before the status says so.
     running.store.flush().await.unwrap();
     assert!(running.store.status().stored_through.traces > seq);
-    assert!(running.store.spans(&Tenant::local(), trace_id(1)).await.unwrap().is_empty());
+    assert!(running.store.spans(&Tenant::local(), trace_id(1), Bounds::WHOLE).await.unwrap().items.is_empty());
     running.stop().await;
 }
 
@@ -81,7 +81,7 @@ async fn a_resend_is_stored_once_and_judged_once() {
     running.send(&[made(1, 1, "agent")]).await;
     running.until("looked at", |status| status.traces.loads == 1 && status.traces.open == 0).await;
     assert_eq!(running.evaluations(1).await.len(), 1);
-    assert_eq!(running.store.spans(&Tenant::local(), trace_id(1)).await.unwrap().len(), 2);
+    assert_eq!(running.store.spans(&Tenant::local(), trace_id(1), Bounds::WHOLE).await.unwrap().items.len(), 2);
     running.stop().await;
 }
 
@@ -92,19 +92,19 @@ async fn an_open_trace_is_shown_and_not_stored() {
     let running = start(home.path(), mind(), &patient).await;
     let seq = running.send(&[made(1, 2, "tool").says("so far"), made(2, 2, "")]).await;
     running.until("read", |status| status.traces.open == 2).await;
-    let (trace, evaluation) = running.pipeline.open_trace(&key(1)).await.unwrap();
+    let (trace, evaluation) = running.pipeline.open_trace(&key(1)).await.unwrap().unwrap();
     assert!(trace.in_progress);
     assert_eq!((trace.version, trace.seen_through, trace.output.as_deref()), (1, seq, Some("so far")));
     assert_eq!(evaluation.state, VerdictState::Pass);
-    assert!(running.pipeline.open_trace(&key(2)).await.is_none(), "no agent in it");
-    assert!(running.pipeline.open_trace(&key(3)).await.is_none());
+    assert!(running.pipeline.open_trace(&key(2)).await.unwrap().is_none(), "no agent in it");
+    assert!(running.pipeline.open_trace(&key(3)).await.unwrap().is_none());
     assert_eq!(running.pipeline.open_traces(&Tenant::local()).await.len(), 1);
     assert!(running.pipeline.open_traces(&Tenant::new("other")).await.is_empty());
     running.store.flush().await.unwrap();
     assert!(running.store.trace(&Tenant::local(), trace_id(1)).await.unwrap().is_none());
     assert!(running.evaluations(1).await.is_empty());
     running.pipeline.forget(&key(1)).await;
-    assert!(running.pipeline.open_trace(&key(1)).await.is_none());
+    assert!(running.pipeline.open_trace(&key(1)).await.unwrap().is_none());
     running.stop().await;
 }
 
@@ -119,7 +119,7 @@ async fn draining_leaves_open_traces_for_the_next_start() {
 
     let running = start(home.path(), mind(), &QUICK).await;
     assert!(running.store.trace(&Tenant::local(), trace_id(1)).await.unwrap().is_none());
-    assert_eq!(running.store.spans(&Tenant::local(), trace_id(1)).await.unwrap().len(), 1);
+    assert_eq!(running.store.spans(&Tenant::local(), trace_id(1), Bounds::WHOLE).await.unwrap().items.len(), 1);
     running.send(&[made(1, 1, "agent"), made(2, 1, "agent")]).await;
     assert_eq!(running.trace(1, 2).await.version, 1);
     assert_eq!(running.trace(2, 2).await.version, 1);
@@ -152,7 +152,7 @@ async fn what_tools_wrote_is_stored_once_whichever_way_it_comes_first() {
     }
     running.store.flush().await.unwrap();
     let query = store::TraceQuery { limit: 10, ..store::TraceQuery::default() };
-    let page = running.store.traces(&Tenant::local(), &query).await.unwrap();
+    let page = running.store.traces(&Tenant::local(), &query, Budget::WHOLE).await.unwrap();
     assert_eq!((page.rows.len(), page.total), (2, 2));
     running.stop().await;
 }

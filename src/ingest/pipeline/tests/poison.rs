@@ -35,7 +35,11 @@ async fn a_trace_whose_judging_panics_is_set_aside() {
         SetAside::Trace { trace_id: trace_id(1).to_string(), why: "judging it panicked".to_owned() }
     );
     assert_eq!(status.settled_through.traces, seq);
-    assert_eq!(running.store.spans(&Tenant::local(), trace_id(1)).await.unwrap().len(), 1, "its spans are kept");
+    assert_eq!(
+        running.store.spans(&Tenant::local(), trace_id(1), Bounds::WHOLE).await.unwrap().items.len(),
+        1,
+        "its spans are kept"
+    );
     running.stop().await;
 }
 
@@ -67,7 +71,7 @@ async fn a_record_the_process_died_of_thrice_is_set_aside() {
     let status = running.pipeline.status();
     assert_eq!(status.poisoned, 1);
     assert!(matches!(&status.set_aside[0], SetAside::Record { seq: found, .. } if *found == seq));
-    assert!(running.store.spans(&Tenant::local(), trace_id(1)).await.unwrap().is_empty());
+    assert!(running.store.spans(&Tenant::local(), trace_id(1), Bounds::WHOLE).await.unwrap().items.is_empty());
     running.stop().await;
 }
 

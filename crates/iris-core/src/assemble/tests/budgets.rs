@@ -100,8 +100,9 @@ fn text_beyond_its_budget_is_spilled_longest_silent_first_and_loaded_back() {
         bench.pass(1);
     }
     assert_eq!(bench.spills, [key(1)]);
-    assert!(bench.assembler.view(&key(1)).is_none(), "part of it is only in the store");
-    assert!(bench.assembler.view(&key(2)).is_some());
+    let view = |trace| bench.assembler.view(&key(trace)).unwrap();
+    assert_eq!((view(1).elsewhere, view(1).rows.len()), (Some(1), 0), "its row is only in the store");
+    assert_eq!((view(2).elsewhere, view(2).rows.len()), (None, 1));
     bench.push(&[made(1, 1).role(Role::Agent)]);
     bench.pass(2_000);
     assert_eq!(bench.loads, [key(1)]);

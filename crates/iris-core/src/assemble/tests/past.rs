@@ -21,7 +21,8 @@ fn a_late_span_loads_the_trace_and_makes_a_new_version() {
     let mut bench = let_go();
     bench.push(&[made(1, 2).under(1).role(Role::Tool)]);
     assert_eq!(bench.stored.len(), 2, "known to be an agent's: stored at once");
-    assert!(bench.assembler.view(&key(1)).is_none(), "the store knows more of it");
+    let view = bench.assembler.view(&key(1)).unwrap();
+    assert_eq!((view.elsewhere, view.rows.len(), view.judged), (Some(0), 1, false), "the store knows more of it");
     bench.pass(4_000);
     assert_eq!(bench.loads, [key(1)]);
     let loaded = committed(&bench);
@@ -118,6 +119,67 @@ fn a_trace_from_before_the_horizon_asks_before_it_settles() {
     bench.assembler.loaded(bench.now, &key(1), Loaded::default());
     bench.pass(0);
     assert_eq!(bench.settled[0].version, 1);
+}
+
+/// What an earlier process let go of at 900, and one that began at 1000.
+#[test]
+fn what_an_earlier_process_knew_is_loaded_and_nothing_else_is() {
+    let mut bench = Bench::new();
+    let last = Timestamp::from_unix_nanos(900);
+    bench.assembler.remember(&Known { key: key(1), version: 3, agentic: true, last });
+    bench.push(&[made(1, 2).under(1)]);
+    bench.push(&[made(2, 1).role(Role::Agent)]);
+    bench.pass(60_000);
+    assert_eq!(bench.loads, [key(1)]);
+    assert_eq!(bench.settled.len(), 1, "the other needed nobody");
+    let rows = vec![made(1, 1).role(Role::Agent).at(0, 0)];
+    bench.assembler.loaded(bench.now, &key(1), Loaded { rows, version: 3, evaluation: Some(evaluation(1, 3, 0)) });
+    bench.pass(60_000);
+    assert_eq!(bench.settled[1].version, 4);
+    assert_eq!(Bench::spans_of(&bench.settled[1]), [1, 2]);
+}
+
+#[test]
+fn a_plain_trace_of_an_earlier_process_is_not_taken_for_a_dropped_one() {
+    let mut bench = Bench::new();
+    let last = Timestamp::from_unix_nanos(900);
+    bench.assembler.remember(&Known { key: key(1), version: 0, agentic: false, last });
+    bench.push(&[made(1, 1)]);
+    bench.pass(20_000);
+    bench.push(&[made(1, 2).under(1).role(Role::Agent)]);
+    bench.pass(20_000);
+    assert_eq!(bench.loads, [key(1)], "what it had is still in the store");
+}
+
+#[test]
+fn of_more_than_are_remembered_the_oldest_raise_the_horizon() {
+    let settings = Settings { remembered_max: 2, ..Settings::default() };
+    let mut bench = Bench::with(Config::default(), settings);
+    for (trace, last) in [(1, 900), (2, 2_000_000), (3, 3_000_000)] {
+        let last = Timestamp::from_unix_nanos(last);
+        bench.assembler.remember(&Known { key: key(trace), version: 1, agentic: true, last });
+    }
+    bench.push(&[made(4, 1).role(Role::Agent)]);
+    bench.pass(2_000);
+    assert!(bench.loads.is_empty(), "it began after the forgotten one was let go");
+    let last = Timestamp::from_unix_nanos(4_000_000);
+    bench.assembler.remember(&Known { key: key(5), version: 1, agentic: true, last });
+    bench.push(&[made(6, 1).role(Role::Agent)]);
+    bench.pass(2_000);
+    assert_eq!(bench.loads, [key(6)], "it may be the forgotten one");
+}
+
+#[test]
+fn a_trace_let_go_again_is_forgotten_by_when_it_was_last() {
+    let settings = Settings { remembered_max: 2, ..Settings::default() };
+    let mut bench = Bench::with(Config::default(), settings);
+    for (trace, last) in [(1, 100), (2, 200), (1, 300), (3, 400)] {
+        let last = Timestamp::from_unix_nanos(last);
+        bench.assembler.remember(&Known { key: key(trace), version: 1, agentic: true, last });
+    }
+    bench.push(&[made(1, 2).under(1)]);
+    bench.pass(20_000);
+    assert_eq!(bench.loads, [key(1)], "the second was older");
 }
 
 #[test]
