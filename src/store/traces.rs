@@ -76,13 +76,26 @@ struct StoredRun<'a> {
     cost_usd: Option<f64>,
     latency_ms: Option<f64>,
     error: &'a Option<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    finish_reasons: &'a [String],
     #[serde(rename = "as_trace", skip_serializing_if = "Vec::is_empty")]
     shared: Vec<&'static str>,
 }
 
 impl<'a> StoredRun<'a> {
     fn new(run: &'a Run, trace: &'a Trace) -> Self {
-        let Run { span_id, agent_name, input, output, tool_calls, token_usage, cost_usd, latency_ms, error } = run;
+        let Run {
+            span_id,
+            agent_name,
+            input,
+            output,
+            tool_calls,
+            token_usage,
+            cost_usd,
+            latency_ms,
+            error,
+            finish_reasons,
+        } = run;
         let mut shared = Vec::new();
         let mut is_shared = |name, same: bool| {
             if same {
@@ -104,6 +117,7 @@ impl<'a> StoredRun<'a> {
             cost_usd: *cost_usd,
             latency_ms: *latency_ms,
             error,
+            finish_reasons,
             shared,
         }
     }

@@ -107,6 +107,7 @@ fn subjects(trace: &Trace) -> Vec<Subject<'_>> {
         tool_calls: trace.tool_calls.as_deref(),
         cost_usd: trace.cost_usd,
         token_usage: trace.token_usage,
+        finish_reasons: trace.runs.first().map(|run| run.finish_reasons.as_slice()).unwrap_or_default(),
         ..Subject::default()
     }]
 }
@@ -118,6 +119,7 @@ fn of_run(run: &Run, knows_calls: bool) -> Subject<'_> {
         tool_calls: (knows_calls || !run.tool_calls.is_empty()).then_some(run.tool_calls.as_slice()),
         cost_usd: run.cost_usd,
         token_usage: run.token_usage,
+        finish_reasons: &run.finish_reasons,
         ..Subject::default()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::accuracy::round;
-use crate::rules::{Knob, Knobs, Need, RULES, RuleMeta, ThresholdSource};
+use crate::rules::{Knob, Knobs, Need, RULES, RuleMeta, ThresholdSource, canonical};
 
 /// What a critical rule that was defeated means for the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -143,7 +143,7 @@ impl Settings {
         }
         let knobs: Vec<&Knob> = knobs().collect();
         for (name, value) in self.rule_thresholds.iter().chain(&self.call_thresholds) {
-            match knobs.iter().find(|knob| knob.name == name) {
+            match knobs.iter().find(|knob| knob.name == canonical(name)) {
                 None if knobs.is_empty() => {
                     problems.push(format!("eval.rule_thresholds: {name:?} is no threshold; there are none"));
                 }
@@ -185,7 +185,7 @@ impl Settings {
 
     /// The numbers and lists for the rules, each with who set it.
     pub(super) fn knobs(&self) -> Knobs {
-        let set = |source| move |(name, value): (&String, &f64)| (name.clone(), (*value, source));
+        let set = |source| move |(name, value): (&String, &f64)| (canonical(name).to_owned(), (*value, source));
         let config = self.rule_thresholds.iter().map(set(ThresholdSource::Config));
         let call = self.call_thresholds.iter().map(set(ThresholdSource::Call));
         Knobs { numbers: config.chain(call).collect(), lists: self.rule_lists.clone() }

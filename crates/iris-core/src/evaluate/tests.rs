@@ -68,7 +68,9 @@ fn a_leak_vetoes_whatever_the_score_says() {
     assert_eq!(verdict.by, ["no_pii"]);
     assert_eq!(critical_failures(&evaluation), ["no_pii"]);
     assert!(!evaluation.passed && evaluation.state == VerdictState::Fail);
-    assert!(evaluation.score > 0.0, "other rules pass");
+    let weighed: f64 = evaluation.rule_results.iter().filter(|one| !one.skipped).map(|one| one.weight).sum();
+    let earned: f64 = evaluation.rule_results.iter().filter(|one| !one.skipped).map(|one| one.weight * one.score).sum();
+    assert!(earned > 0.0 && (evaluation.score - earned / weighed).abs() < 0.0006, "{}", evaluation.score);
     assert_eq!(result(&evaluation, "no_pii").role.as_deref(), Some("veto"));
 }
 
@@ -109,11 +111,8 @@ fn measured_rules_carry_their_counts_and_a_risk() {
     assert_eq!(risk.per_class["tool_loop"], None);
     assert_eq!(result(&evaluation, "no_pii").uncertainty.as_ref().unwrap()["corpus"]["fn"], 11);
     assert_eq!(evaluation.provenance["corpusVersion"], "c0ffee");
-    let proof = roster(&ruleset, &Settings::default())
-        .into_iter()
-        .find(|rule| rule.name == "no_pii")
-        .and_then(|rule| rule.proof);
-    let proof = proof.unwrap();
+    let shown = roster(&ruleset, &Settings::default());
+    let proof = shown.iter().find(|rule| rule.name == "no_pii").unwrap().proof.clone().unwrap();
     assert_eq!(proof["n"], 93);
 }
 
@@ -125,13 +124,17 @@ fn the_roster_shows_what_is_in_force() {
         ..Settings::default()
     };
     let roster = roster(&Ruleset::built_in(), &settings);
-    let named = |name: &str| {
-        let rule = roster.iter().find(|rule| rule.name == name).unwrap();
-        (rule.critical, rule.critical_source.as_str())
-    };
-    assert_eq!(named("non_empty_output"), (true, "config"));
-    assert_eq!(named("no_pii"), (false, "config"));
-    assert_eq!(named("no_silent_tool_failure"), (false, "default"));
+    let shown: Vec<_> =
+        roster.iter().map(|rule| (rule.name.as_str(), rule.critical, rule.critical_source.as_str())).collect();
+    for told in [
+        ("non_empty_output", true, "config"),
+        ("no_pii", false, "config"),
+        ("no_silent_tool_failure", false, "default"),
+    ] {
+        assert!(shown.contains(&told), "{told:?}");
+    }
+    let names: Vec<_> = crate::rules::RULES.iter().map(|rule| rule.meta().name.as_ref()).collect();
+    assert_eq!(shown.iter().map(|(name, ..)| *name).collect::<Vec<_>>(), names);
     assert!(roster.iter().all(|rule| rule.proof.is_none()));
 }
 
@@ -140,8 +143,8 @@ fn a_bundle_runs_its_own_rules_only() {
     let subject = Subject { output: Some("SSN 536-22-8716"), ..Subject::default() };
     let evaluation =
         evaluate(&Ruleset::built_in(), &subject, &Settings::default(), EvalType::Completeness, identity(), now());
-    let names: Vec<_> = evaluation.rule_results.iter().map(|result| result.rule_name.as_str()).collect();
-    assert_eq!(names, ["non_empty_output"]);
+    assert!(evaluation.rule_results.iter().any(|result| result.rule_name == "non_empty_output"));
+    assert!(evaluation.rule_results.iter().all(|result| result.category == "completeness"));
 }
 
 #[test]
@@ -153,7 +156,10 @@ fn questions_and_bundles_are_accounted_for() {
     assert_eq!(status[2], ("complete", "judged"));
     assert_eq!(status[1], ("grounded", "judged"));
     let tools = coverage.questions.iter().find(|one| one.id == "tool_use_correct").unwrap();
-    assert_eq!(tools.why.as_deref(), Some("not supplied: tool_calls not supplied"));
+    assert!(
+        tools.why.as_deref().is_some_and(|why| why.starts_with("not supplied: tool_calls not supplied")),
+        "{tools:?}"
+    );
     let categories = categories(&evaluation);
     assert_eq!((categories["completeness"].passed, categories["safety"].passed), (Some(true), Some(false)));
     assert!(!categories.contains_key("custom"));

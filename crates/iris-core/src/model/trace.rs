@@ -122,6 +122,9 @@ pub struct Run {
     pub latency_ms: Option<f64>,
     /// The error with which the run itself ended.
     pub error: Option<String>,
+    /// Why its last model call stopped, as it said; empty when it did not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub finish_reasons: Vec<String>,
 }
 
 /// One version of a trace. The highest version wins when read.

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use super::{Need, RuleMeta, STEPS_MAX, Subject};
 use crate::model::ToolCall;
-use crate::text::{TEXT_BYTES_MAX, View};
+use crate::text::{TEXT_BYTES_MAX, Term, View, spoken, terms};
 
 /// What a rule reads.
 #[derive(Debug)]
@@ -12,12 +12,22 @@ pub struct Case<'a> {
     subject: &'a Subject<'a>,
     output: OnceCell<View<'a>>,
     input: OnceCell<View<'a>>,
+    said: OnceCell<Option<String>>,
+    said_terms: OnceCell<Vec<Term>>,
+    asked_terms: OnceCell<Vec<Term>>,
 }
 
 impl<'a> Case<'a> {
     /// A case over a subject.
     pub fn new(subject: &'a Subject<'a>) -> Self {
-        Self { subject, output: OnceCell::new(), input: OnceCell::new() }
+        Self {
+            subject,
+            output: OnceCell::new(),
+            input: OnceCell::new(),
+            said: OnceCell::new(),
+            said_terms: OnceCell::new(),
+            asked_terms: OnceCell::new(),
+        }
     }
 
     /// The subject itself.
@@ -33,6 +43,25 @@ impl<'a> Case<'a> {
     /// The ask, folded; empty when none was supplied.
     pub fn input(&self) -> &View<'a> {
         self.input.get_or_init(|| View::folded(self.subject.input.unwrap_or_default()))
+    }
+
+    /// What the answer says: folded, and without the JSON when it is one JSON value.
+    pub fn said(&self) -> &str {
+        let spoken = self.said.get_or_init(|| {
+            let spoken = spoken(self.subject.output.unwrap_or_default())?;
+            Some(View::folded(&spoken).text().to_owned())
+        });
+        spoken.as_deref().unwrap_or_else(|| self.output().text())
+    }
+
+    /// The terms of what the answer says, in order.
+    pub fn said_terms(&self) -> &[Term] {
+        self.said_terms.get_or_init(|| terms(self.said()).collect())
+    }
+
+    /// The terms of the ask, in order.
+    pub fn asked_terms(&self) -> &[Term] {
+        self.asked_terms.get_or_init(|| terms(self.input().text()).collect())
     }
 
     /// The steps that are looked at.

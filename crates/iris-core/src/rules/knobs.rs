@@ -44,6 +44,14 @@ impl ThresholdSource {
     }
 }
 
+/// Other names that thresholds go by, and the names they stand for.
+const ALIASES: &[(&str, &str)] = &[("min_length", "min_output_length")];
+
+/// The name of a threshold, whatever it was called.
+pub fn canonical(name: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, meant)| meant)
+}
+
 /// The numbers and lists of one judging.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Knobs {

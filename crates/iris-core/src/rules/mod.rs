@@ -6,7 +6,9 @@
 //!
 //! Adding one: `rules/<bundle>/<name>.rs` and `.toml`, and a line in [`RULES`].
 
+mod ask;
 mod case;
+mod catalogue;
 mod claims;
 mod code;
 pub mod completeness;
@@ -15,12 +17,15 @@ mod directive;
 mod disguise;
 mod frames;
 mod knobs;
+mod measure;
 mod meta;
 mod outcome;
 mod phrases;
 mod provenance;
+pub mod relevance;
 mod run;
 pub mod safety;
+mod schema;
 mod steps;
 mod subject;
 
@@ -28,7 +33,7 @@ mod subject;
 mod tests;
 
 pub use case::Case;
-pub use knobs::{Knob, Knobs, ThresholdSource};
+pub use knobs::{Knob, Knobs, ThresholdSource, canonical};
 pub use meta::{Bundle, FailureClass, Kind, Mechanism, Question, RuleMeta};
 pub use outcome::{EVIDENCE_MAX, Finding, Outcome, SkipClass, count};
 pub use run::run;
@@ -46,7 +51,19 @@ pub trait Rule: Send + Sync {
 
 /// Every built-in rule, in the order in which all lists show them.
 pub const RULES: &[&dyn Rule] = &[
+    &completeness::min_output_length::MinOutputLength,
     &completeness::non_empty_output::NonEmptyOutput,
+    &completeness::sentence_count::SentenceCount,
+    &completeness::expected_coverage::ExpectedCoverage,
+    &completeness::valid_tool_arguments::ValidToolArguments,
+    &completeness::ask_coverage::AskCoverage,
+    &completeness::tool_sequence::ToolSequence,
+    &completeness::says_something::SaysSomething,
+    &completeness::not_truncated::NotTruncated,
+    &relevance::keyword_overlap::KeywordOverlap,
+    &relevance::topic_consistency::TopicConsistency,
+    &relevance::tool_choice::ToolChoice,
+    &relevance::answers_the_ask::AnswersTheAsk,
     &safety::no_pii::NoPii,
     &safety::no_blocklist_words::NoBlocklistWords,
     &safety::no_injection_patterns::NoInjectionPatterns,

@@ -24,6 +24,8 @@ struct Example {
     #[serde(default)]
     cost_history: Vec<f64>,
     token_usage: Option<crate::model::TokenUsage>,
+    #[serde(default)]
+    finish_reasons: Vec<String>,
     /// Numbers and lists that the deployment set.
     #[serde(default)]
     thresholds: BTreeMap<String, f64>,
@@ -66,7 +68,7 @@ impl Example {
             cost_usd: self.cost_usd,
             cost_history: &self.cost_history,
             token_usage: self.token_usage,
-            finish_reasons: &[],
+            finish_reasons: &self.finish_reasons,
         };
         let set = |(name, value): (&String, &f64)| (name.clone(), (*value, ThresholdSource::Config));
         let knobs = Knobs { numbers: self.thresholds.iter().map(set).collect(), lists: self.lists.clone() };
@@ -199,9 +201,11 @@ fn messages_and_labels_never_repeat_what_was_found() {
             let (Outcome::Fail(finding) | Outcome::Pass(finding)) = example.outcome(*rule) else { continue };
             let told = serde_json::to_string(&finding.evidence).unwrap() + &finding.message;
             let output: Vec<char> = example.output.as_deref().map(expand).unwrap_or_default().chars().collect();
+            let input: Vec<char> = example.input.as_deref().unwrap_or_default().chars().collect();
             for evidence in &finding.evidence {
-                if let Evidence::Span { start, end, .. } = evidence {
-                    let found: String = output[*start..*end].iter().collect();
+                if let Evidence::Span { source, start, end, .. } = evidence {
+                    let text = if source == "input" { &input } else { &output };
+                    let found: String = text[*start..*end].iter().collect();
                     assert!(!told.contains(&found), "{}: {}", rule.meta().name, finding.message);
                 }
             }

@@ -5,15 +5,27 @@
 //! Texts enter as `&str`; [`View`]s, [`TextSpan`]s and sentences leave. Everything here is linear in the text.
 
 mod blank;
+mod ending;
 mod fold;
+mod prose;
 mod sentences;
 mod span;
+mod stop;
+mod terms;
+mod values;
 mod view;
+mod words;
 
 pub use blank::is_blank;
+pub use ending::{Cut, cut};
+pub use prose::{Stretch, is_item, stretches};
 pub use sentences::{Sentences, sentences};
 pub use span::{TextSpan, head, tail};
+pub use stop::language;
+pub use terms::{Spread, Spreader, Term, TermSet, term, terms};
+pub use values::spoken;
 pub use view::{TEXT_BYTES_MAX, View};
+pub use words::{Word, WordKind, words};
 
 #[cfg(test)]
 mod tests;

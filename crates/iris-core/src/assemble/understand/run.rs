@@ -133,7 +133,18 @@ fn describe(tree: &Tree<'_>, stretch: &Stretch, places: &[usize]) -> Run {
         cost_usd: used.cost_usd,
         latency_ms: span_ms(stretch.start(tree), stretch.end(tree)),
         error,
+        finish_reasons: finish_reasons(tree, stretch),
     }
+}
+
+/// How many reasons of one call are kept: one a choice.
+const REASONS_MAX: usize = 8;
+
+/// Why the last model call of a run stopped, as it said.
+fn finish_reasons(tree: &Tree<'_>, stretch: &Stretch) -> Vec<String> {
+    let calls = tree.of(&stretch.places).filter(|node| node.reading.role == Some(Role::Llm));
+    let last = calls.max_by_key(|node| (node.span.end, node.span.start, node.span.span_id));
+    last.map(|node| node.reading.finish_reasons.iter().take(REASONS_MAX).cloned().collect()).unwrap_or_default()
 }
 
 /// Who ran: the run's own name, else the first agent's in it, else a span's name, else whoever a call names.

@@ -351,6 +351,13 @@ fn silence_about_tools_is_not_their_absence() {
 }
 
 #[test]
+fn a_run_ends_for_the_reason_of_its_last_call() {
+    let ended = |reason: &str| silent_chat(&json!({"gen_ai.response.finish_reasons": [reason]}));
+    let trace = Sketch::default().span(1, 0, "chat m", ended("tool_calls")).span(2, 0, "chat m", ended("length"));
+    assert_eq!(trace.trace().unwrap().runs[0].finish_reasons, ["length"]);
+}
+
+#[test]
 fn an_error_is_never_an_answer() {
     let failed =
         json!({"openinference.span.kind": "AGENT", "agent.name": "Guide", "output.value": "Rate limit reached"});

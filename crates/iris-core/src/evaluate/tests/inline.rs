@@ -166,3 +166,14 @@ fn time_that_runs_out_within_a_trace_is_said_and_never_passed() {
     let shown = provisional_within(&rules, &trace, &Settings::default(), now(), &|| true);
     assert_eq!(compose(&shown).state, VerdictState::Unknown);
 }
+
+#[test]
+fn an_answer_whose_model_ran_out_of_room_is_cut_in_every_run() {
+    let whole = "The capital of Lindoria is Port Amsel.";
+    let cut = Run { finish_reasons: vec!["length".to_owned()], ..run(Some(whole)) };
+    let of = |runs: Vec<Run>| inline(&Trace { runs, ..trace(Some(whole)) });
+    let state = |evaluation: &Evaluation| result(evaluation, "not_truncated").state.clone();
+    assert_eq!(state(&of(vec![cut.clone()])), "fail");
+    assert_eq!(state(&of(vec![run(Some(whole)), cut])), "fail");
+    assert_eq!(state(&of(vec![run(Some(whole))])), "pass");
+}

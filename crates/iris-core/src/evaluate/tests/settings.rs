@@ -20,7 +20,7 @@ fn all_problems_are_listed_at_once() {
     let problems = settings.problems();
     for part in [
         "\"no_such_rule\"",
-        "non_empty_output, no_pii",
+        "the rules are min_output_length, non_empty_output, ",
         "can be in one",
         "no_such_threshold",
         "prior:",
@@ -47,4 +47,30 @@ fn a_rule_can_be_made_not_to_veto() {
     let evaluation = evaluate(&Ruleset::built_in(), &subject, &settings, EvalType::All, identity(), now());
     assert!(compose(&evaluation).passed);
     assert_eq!(result(&evaluation, "no_pii").critical_source, "config");
+}
+
+#[test]
+fn a_threshold_is_found_under_its_other_name() {
+    let settings =
+        Settings { rule_thresholds: BTreeMap::from([("min_length".to_owned(), 3.0)]), ..Settings::default() };
+    assert_eq!(settings.problems(), Vec::<String>::new());
+    let subject = Subject { output: Some("Yes."), ..Subject::default() };
+    let evaluation = evaluate(&Ruleset::built_in(), &subject, &settings, EvalType::All, identity(), now());
+    assert_eq!(result(&evaluation, "min_output_length").state, "pass");
+}
+
+#[test]
+fn relevance_advises_until_a_threshold_is_set() {
+    let subject = Subject {
+        input: Some("Compare the prices of ferry, train, coach and airship tickets"),
+        output: Some("Whales breathe air through blowholes. Bakers bake bread before sunrise. Bicycles stand still."),
+        ..Subject::default()
+    };
+    let shipped = judge(&subject);
+    assert_eq!(result(&shipped, "answers_the_ask").state, "fail");
+    assert!(shipped.passed, "{:?}", compose(&shipped));
+    let settings =
+        Settings { rule_thresholds: BTreeMap::from([("keyword_overlap".to_owned(), 0.35)]), ..Settings::default() };
+    let set = evaluate(&Ruleset::built_in(), &subject, &settings, EvalType::All, identity(), now());
+    assert_eq!(compose(&set).by, ["answers_the_ask"]);
 }
