@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder};
 use regex::Regex;
 
 use super::{Hit, Standing, pattern, person};
@@ -20,10 +21,20 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// Words without which nothing is found.
+static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let words = ["dob", "d.o.b", "birth", "born", "gebur", "gebor", "naiss", "nacimiento", "生年月日", "出生日期"];
+    AhoCorasickBuilder::new().ascii_case_insensitive(true).build(words).ok()
+});
+
 /// Finds dates of birth.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
+    let text = view.text();
+    if !WORDS.as_ref().is_none_or(|words| words.is_match(text)) {
+        return Vec::new();
+    }
     NAMED
-        .captures_iter(view.text())
+        .captures_iter(text)
         .filter_map(|found| found.get(1))
         .map(|date| person(date.range(), "birth_date", Standing::Live))
         .collect()

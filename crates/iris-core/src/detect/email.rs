@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder};
 use regex::Regex;
 
 use super::{Hit, Standing, context, pattern, person, reserved};
@@ -16,27 +17,33 @@ const DOMAIN_BYTES_MAX: usize = 255;
 
 static SPELLED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)(?-u:\b)([a-z0-9][a-z0-9._%+-]{0,63})\s?[(\[{]\s?at\s?[)\]}]\s?([a-z0-9-]{1,63}(?:\s?(?:[(\[{]\s?dot\s?[)\]}]|\.|\sdot\s)\s?[a-z0-9-]{1,63}){1,4})(?-u:\b)",
+        r"(?i)(?-u:\b)([a-z0-9][a-z0-9._%+-]{0,63}(?:(?:\s?[(\[{]\s?dot\s?[)\]}]\s?|\sdot\s)[a-z0-9_%+-]{1,63}){0,3})(?:\s?[(\[{]\s?(?:at|@)\s?[)\]}]\s?|\sat\s|\s@\s?|\s?@\s)([a-z0-9-]{1,63}(?:\s?(?:[(\[{]\s?dot\s?[)\]}]|\.|\sdot\s)\s?[a-z0-9-]{1,63}){1,4})(?-u:\b)",
     )
 });
-static DOT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\s?(?:[(\[{]\s?dot\s?[)\]}]|\sdot\s)\s?"));
+static DOT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\s?(?:[(\[{]\s?dot\s?[)\]}]|\sdot\s|\.)\s?"));
+/// What stands in every spelling: a bracket and `at`, a free `dot`, or a free `@`.
+static SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let signs =
+        ["(at", "[at", "{at", "( at", "[ at", "{ at", "(@", "[@", "{@", " dot ", "(dot", "[dot", "{dot", " @", "@ "];
+    AhoCorasickBuilder::new().ascii_case_insensitive(true).build(signs).ok()
+});
+/// How much text around a sign one spelling can take.
+const SPELLING_BYTES: usize = 200;
 
 /// Finds addresses.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();
     let mut hits: Vec<Hit> = plain(text)
+        // What stands before the host of an address of the web is a user of that host.
+        .filter(|(bytes, ..)| context::before(text, bytes.start, 3) != "://")
         .filter_map(|(bytes, local, domain)| {
             let standing = standing(local, domain, text, bytes.end)?;
             Some(person(bytes, "email", standing))
         })
         .collect();
-    for found in SPELLED.captures_iter(text) {
-        let (Some(whole), Some(local), Some(domain)) = (found.get(0), found.get(1), found.get(2)) else { continue };
-        let domain = DOT.replace_all(domain.as_str(), ".");
-        if let Some(standing) =
-            is_domain(&domain).then(|| standing(local.as_str(), &domain, text, whole.end())).flatten()
-        {
-            hits.push(person(whole.range(), "email", standing));
+    for (bytes, local, domain) in spelled(text) {
+        if let Some(standing) = standing(&local, &domain, text, bytes.end) {
+            hits.push(person(bytes, "email", standing));
         }
     }
     hits
@@ -45,11 +52,9 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
 /// The addresses of a text in one spelling, to see what its author already knew.
 pub fn addresses(view: &View<'_>) -> BTreeSet<String> {
     let text = view.text();
-    let spelled = SPELLED.captures_iter(text).filter_map(|found| {
-        Some(format!("{}@{}", found.get(1)?.as_str(), DOT.replace_all(found.get(2)?.as_str(), ".")))
-    });
+    let spelled = spelled(text).into_iter().map(|(_, local, domain)| format!("{local}@{domain}"));
     let plain = plain(text).map(|(_, local, domain)| format!("{local}@{domain}"));
-    plain.chain(spelled).map(|address| address.to_ascii_lowercase()).collect()
+    plain.chain(spelled).map(|address| address.to_lowercase()).collect()
 }
 
 /// One found address in the spelling of [`addresses`].
@@ -57,19 +62,118 @@ pub fn address(found: &str) -> Option<String> {
     addresses(&View::raw(found)).pop_first()
 }
 
+/// Every address that is spelled out: where, and its halves in plain spelling.
+fn spelled(text: &str) -> Vec<(Range<usize>, String, String)> {
+    let Some(signs) = &*SIGNS else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut free_from = 0;
+    for sign in signs.find_iter(text) {
+        if sign.start() < free_from {
+            continue;
+        }
+        let from =
+            sign.start() - context::before(text, sign.start(), SPELLING_BYTES.min(sign.start() - free_from)).len();
+        let part = context::after(text, from, 2 * SPELLING_BYTES);
+        // What begins in the last part of the stretch is read again with what follows it.
+        free_from = sign.end().max((from + part.len()).saturating_sub(SPELLING_BYTES));
+        for spelling in SPELLED.captures_iter(part) {
+            let (Some(whole), Some(local), Some(domain)) = (spelling.get(0), spelling.get(1), spelling.get(2)) else {
+                continue;
+            };
+            let bytes = from + whole.start()..from + whole.end();
+            let free = whole.as_str().to_ascii_lowercase();
+            let local = DOT.replace_all(local.as_str(), ".").into_owned();
+            let domain = DOT.replace_all(domain.as_str(), ".").into_owned();
+            let bracketed = ["(at", "[at", "{at", "( at", "[ at", "{ at", "@"].iter().any(|sign| free.contains(sign));
+            if is_domain(&domain)
+                && (bracketed || is_spoken_address(context::before(text, bytes.start, 24), &local, &domain, &free))
+            {
+                free_from = free_from.max(bytes.end);
+                found.push((bytes, local, domain));
+            }
+        }
+    }
+    found
+}
+
+/// Whether `name at host dot tld`, in plain words, is an address: people also look at things, and meet at places.
+fn is_spoken_address(before: &str, local: &str, domain: &str, spelling: &str) -> bool {
+    const NO_NAMES: [&str; 24] = [
+        "us",
+        "me",
+        "him",
+        "her",
+        "them",
+        "it",
+        "is",
+        "are",
+        "you",
+        "out",
+        "look",
+        "visit",
+        "here",
+        "available",
+        "found",
+        "hosted",
+        "check",
+        "site",
+        "website",
+        "page",
+        "located",
+        "store",
+        "online",
+        "live",
+    ];
+    const MAIL_WORDS: [&str; 9] =
+        ["mail", "write to", "reach", "contact", "address", "send", "message", "correo", "courriel"];
+    let before = before.to_ascii_lowercase();
+    let host = domain.split('.').next().unwrap_or("").to_ascii_lowercase();
+    let named = local.contains(['.', '_', '+']) || local.bytes().any(|byte| byte.is_ascii_digit());
+    spelling.contains(" dot ")
+        && !NO_NAMES.contains(&local.to_ascii_lowercase().as_str())
+        && (named || MAILERS.contains(&host.as_str()) || MAIL_WORDS.iter().any(|word| before.contains(word)))
+}
+
+/// Hosts that do nothing but mail for people.
+const MAILERS: [&str; 14] = [
+    "gmail",
+    "googlemail",
+    "yahoo",
+    "hotmail",
+    "outlook",
+    "live",
+    "icloud",
+    "aol",
+    "protonmail",
+    "proton",
+    "gmx",
+    "yandex",
+    "zoho",
+    "fastmail",
+];
+
 /// Every `local@domain` whose two halves are well formed.
 fn plain(text: &str) -> impl Iterator<Item = (Range<usize>, &str, &str)> {
     let mut free_from = 0;
     text.match_indices('@').filter_map(move |(at, _)| {
         let head = context::before(text, at, LOCAL_BYTES_MAX + 1);
         let local_len = head.bytes().rev().take_while(|byte| is_local(*byte)).count();
-        let local = text.get(at.checked_sub(local_len)?..at)?.trim_start_matches(['.', '-', '%', '+', '\'']);
+        // Letters of other scripts touch an address in ASCII; they are part of it only where it has none of its own.
+        let local = match local_len {
+            0 => head.get(head.len() - run_len(head.chars().rev())..)?,
+            length => text.get(at.checked_sub(length)?..at)?,
+        };
+        let local = local.trim_start_matches(['.', '-', '%', '+', '\'']);
         let tail = context::after(text, at + 1, DOMAIN_BYTES_MAX);
         let domain_len = tail.bytes().take_while(|byte| is_host(*byte)).count();
-        let domain = tail.get(..domain_len)?.trim_end_matches(['.', '-']);
+        let domain = match domain_len {
+            0 => international(tail)?,
+            length => {
+                longest_domain(tail.get(..length)?.trim_end_matches(['.', '-'])).or_else(|| international(tail))?
+            }
+        };
         let start = at - local.len();
         let fits = !local.is_empty() && local.len() <= LOCAL_BYTES_MAX && start >= free_from;
-        let domain = longest_domain(domain)?;
         let bytes = start..at + 1 + domain.len();
         (fits && !local.ends_with('.')).then(|| {
             free_from = bytes.end;
@@ -78,9 +182,30 @@ fn plain(text: &str) -> impl Iterator<Item = (Range<usize>, &str, &str)> {
     })
 }
 
+/// The bytes of letters and digits of any script that `chars` begins with.
+fn run_len(chars: impl Iterator<Item = char>) -> usize {
+    chars.take_while(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+')).map(char::len_utf8).sum()
+}
+
+/// A domain with letters of other scripts. Source: <https://www.rfc-editor.org/rfc/rfc6531>.
+fn international(tail: &str) -> Option<&str> {
+    let host = tail.get(..run_len(tail.chars()))?.trim_end_matches(['.', '-', '_']);
+    let (_, last) = host.rsplit_once('.')?;
+    let labels = host.split('.').all(|label| !label.is_empty() && label.chars().count() <= 63);
+    (labels && !host.is_ascii() && (2..=24).contains(&last.chars().count()) && last.chars().all(char::is_alphabetic))
+        .then_some(host)
+}
+
 /// The longest head of `host` that is a domain: a sentence may go on right after a full stop.
 fn longest_domain(host: &str) -> Option<&str> {
-    let mut head = host;
+    // A sentence may go on without the full stop: `quayhaven.ioThanks`.
+    let last = host.rfind('.').map_or(0, |dot| dot + 1);
+    let turn = host
+        .as_bytes()
+        .get(last..)?
+        .windows(2)
+        .position(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()));
+    let mut head = turn.filter(|at| *at > 0).and_then(|at| host.get(..=last + at)).unwrap_or(host);
     loop {
         if is_domain(head) {
             return Some(head);
@@ -94,7 +219,9 @@ fn is_domain(domain: &str) -> bool {
     let labels = domain
         .split('.')
         .all(|label| !label.is_empty() && label.len() <= 63 && !label.starts_with('-') && !label.ends_with('-'));
-    labels && (2..=24).contains(&last.len()) && last.bytes().all(|byte| byte.is_ascii_alphabetic())
+    let coded =
+        last.strip_prefix("xn--").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'));
+    labels && (coded || (2..=24).contains(&last.len()) && last.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
 /// What the address counts for; nothing when it is not an address after all.
@@ -111,7 +238,8 @@ fn standing(local: &str, domain: &str, text: &str, end: usize) -> Option<Standin
         return Some(Standing::TestValue);
     }
     let first = local.split(['.', '-', '+', '_']).next().unwrap_or(&local);
-    if ROLES.contains(&local.as_str()) || ROLES.contains(&first) {
+    let last = local.rsplit('-').next().unwrap_or(&local);
+    if ROLES.contains(&local.as_str()) || ROLES.contains(&first) || ROLES.contains(&last) {
         return Some(Standing::Public);
     }
     Some(Standing::Live)
@@ -130,7 +258,14 @@ const NOT_DOMAINS: [&str; 12] = ["png", "jpg", "jpeg", "gif", "svg", "webp", "cs
 
 /// Mailboxes of a role, which several people read. Source: <https://www.rfc-editor.org/rfc/rfc2142>, and the same in
 /// the words of shops and newsrooms.
-const ROLES: [&str; 38] = [
+const ROLES: [&str; 45] = [
+    "service",
+    "customerservice",
+    "customercare",
+    "newsletter",
+    "notifications",
+    "notification",
+    "updates",
     "info",
     "marketing",
     "sales",

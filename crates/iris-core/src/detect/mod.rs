@@ -7,7 +7,9 @@
 //! a limit on it would let many harmless values hide a live one behind them.
 
 mod birth_date;
+mod bound;
 mod card;
+mod check_digits;
 mod context;
 mod digits;
 mod email;
@@ -21,6 +23,7 @@ mod phone;
 pub mod reserved;
 mod secret;
 mod ssn;
+mod web_token;
 
 #[cfg(test)]
 pub(crate) mod sample;
@@ -73,13 +76,14 @@ pub struct Hit {
 /// One detector.
 pub type Find = fn(&View<'_>) -> Vec<Hit>;
 
-/// Every detector of personal data and credentials. Where two find the same stretch, the earlier one names it.
-const DETECTORS: &[Find] = &[
-    secret::find,
+/// The detectors that read the whole text. Where two find the same stretch, the earlier one names it.
+const EVERYWHERE: &[Find] = &[secret::find, email::find];
+
+/// The detectors that only read where numbers stand.
+const AT_NUMBERS: &[Find] = &[
     card::find,
     ssn::find,
     iban::find,
-    email::find,
     ip::find,
     passport::find,
     medical_record::find,
@@ -88,8 +92,13 @@ const DETECTORS: &[Find] = &[
     phone::find,
 ];
 
-/// Those of them that can find something in a text without a digit.
-const WITHOUT_DIGITS: &[Find] = &[secret::find, email::find];
+/// How many digits closely together make a number worth a look, and how many groups of them.
+const NUMBER_DIGITS_MIN: usize = 5;
+const NUMBER_GROUPS_MIN: usize = 4;
+/// How many bytes may part the digits of one number.
+const NUMBER_GAP_MAX: usize = 8;
+/// How much of the text around a number is read with it: what says what it is.
+const NUMBER_AROUND: usize = 96;
 
 /// What stands in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,19 +111,70 @@ pub struct Findings {
 
 /// Everything the detectors find.
 pub fn find_all(view: &View<'_>) -> Findings {
+    let text = view.text();
     let mut kept = Apart::default();
-    let has_digits = view.text().bytes().any(|byte| byte.is_ascii_digit());
-    for find in if has_digits { DETECTORS } else { WITHOUT_DIGITS } {
+    for find in EVERYWHERE {
         for hit in find(view) {
             kept.put(hit);
         }
     }
-    // Every escape of a letter, and every run that is dense, has a digit.
-    let behind = if has_digits { encoded::find(view) } else { encoded::Behind::default() };
+    for stretch in numbers_of(text) {
+        let part = View::raw(text.get(stretch.clone()).unwrap_or(""));
+        for find in AT_NUMBERS {
+            for hit in find(&part) {
+                let bytes = hit.bytes.start + stretch.start..hit.bytes.end + stretch.start;
+                kept.put(Hit { bytes, ..hit });
+            }
+        }
+    }
+    let behind = encoded::find(view);
     for hit in behind.hits {
         kept.put(hit);
     }
     Findings { hits: kept.into_hits(), is_cut: behind.is_cut }
+}
+
+/// The stretches of a text in which numbers stand, with what is around them, none overlapping.
+fn numbers_of(text: &str) -> Vec<Range<usize>> {
+    let mut stretches: Vec<Range<usize>> = Vec::new();
+    let (mut start, mut end, mut count, mut groups) = (0, 0, 0, 0);
+    let mut close = |start: usize, end: usize, count: usize, groups: usize| {
+        if count < NUMBER_DIGITS_MIN && groups < NUMBER_GROUPS_MIN {
+            return;
+        }
+        let from = end_of_char(text, start.saturating_sub(NUMBER_AROUND));
+        let to = end_of_char(text, end + NUMBER_AROUND);
+        match stretches.last_mut().filter(|last| from <= last.end) {
+            Some(last) => last.end = to,
+            None => stretches.push(from..to),
+        }
+    };
+    for (at, _) in text.bytes().enumerate().filter(|(_, byte)| byte.is_ascii_digit()) {
+        if count > 0 && at - end > NUMBER_GAP_MAX {
+            close(start, end, count, groups);
+            count = 0;
+        }
+        if count == 0 {
+            (start, groups) = (at, 1);
+        } else if at > end {
+            groups += 1;
+        }
+        count += 1;
+        end = at + 1;
+    }
+    if count > 0 {
+        close(start, end, count, groups);
+    }
+    stretches
+}
+
+/// The nearest character boundary at or after `at`.
+fn end_of_char(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at
 }
 
 /// Hits of which no two overlap; of two that would, the one put first stays.

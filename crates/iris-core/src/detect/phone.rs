@@ -35,7 +35,7 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
 });
 static OTHER_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)(?:order|track(?:ing)?|invoice|ticket|part|isbn|issn|serial|version|build|release|chmod|mode|lat(?:itude)?|lon(?:gitude)?|ref(?:erence)?|sku|model|range|case|doi|ssn|account|card|epoch|timestamp|(?:^|[^a-z])id)[^a-z0-9]{0,3}(?:no\.?|number|num|code|#|is|was|:|=)*[^a-z0-9]{0,4}$",
+        r"(?i)(?:order|track(?:ing)?|invoice|ticket|part|isbn|issn|serial|version|build|release|chmod|mode|lat(?:itude)?|lon(?:gitude)?|ref(?:erence)?|sku|model|range|case|doi|ssn|nhs|sin|routing|iban|account|card|epoch|timestamp|(?:^|[^a-z])id)[^a-z0-9]{0,3}(?:no\.?|number|num|code|#|is|was|:|=)*[^a-z0-9]{0,4}$",
     )
 });
 

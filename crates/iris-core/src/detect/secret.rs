@@ -1,17 +1,26 @@
-//! Credentials: tokens of known providers by their shape, key blocks, connection strings, and values assigned to
-//! names that mean a secret.
+//! Credentials: tokens of known providers by their shape, key blocks, connection strings, and values bound to names
+//! that mean a secret.
 //!
-//! `secret.toml` holds the table. One pass of all keywords over the text decides which patterns run at all.
+//! `secret.toml` holds the shapes, `provider.txt` the names of services. One pass of all words over the text decides
+//! where which pattern is tried at all, and a pattern is tried there and nowhere else.
 
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder};
-use regex::Regex;
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
+use regex_automata::meta::Regex;
+use regex_automata::util::captures::Captures;
+use regex_automata::{Anchored, Input};
 use serde::Deserialize;
 
-use super::{Apart, Exposes, Hit, Standing, reserved};
+use super::bound::{self, Word};
+use super::{Apart, Exposes, Hit, Standing, reserved, web_token};
 use crate::text::View;
+
+/// How far behind a word that stands inside a token the token may go on, in bytes.
+const AHEAD_BYTES: usize = 512;
+/// The longest key block that is shown as one.
+const BLOCK_BYTES_MAX: usize = 16_384;
 
 /// One row of `secret.toml`.
 #[derive(Debug, Deserialize)]
@@ -21,8 +30,11 @@ pub(super) struct Entry {
     pub id: String,
     /// Linear-time pattern; its group 1 is the secret itself when there is one.
     pub regex: String,
-    /// Lower-case words of which one must stand in the text.
+    /// Lower-case words; the pattern is tried where one stands.
     pub keywords: Vec<String>,
+    /// How many bytes before the word the match may begin.
+    #[serde(default)]
+    pub back: usize,
     /// Bits of entropy a character that the secret must have.
     #[serde(default)]
     pub entropy: f64,
@@ -50,6 +62,11 @@ impl Entry {
     pub(super) fn pattern(&self) -> Option<&Regex> {
         self.compiled.get_or_init(|| Regex::new(&self.regex).ok()).as_ref()
     }
+
+    /// Whether the token begins with its word, and nothing that could be part of a name may stand before it.
+    fn begins_a_word(&self) -> bool {
+        self.back == 0 && self.regex.starts_with(r"(?-u:\b)")
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,74 +75,231 @@ struct File {
     secret: Vec<Entry>,
 }
 
+/// What a word in the text makes worth a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// A row of the table, and whether its token begins a word.
+    Row(usize, bool),
+    /// A name that means a secret.
+    Word(Word),
+    /// A service, and whether its name says so by itself, without being an ordinary word too.
+    Provider(bool),
+}
+
 pub(super) struct Table {
     pub entries: Vec<Entry>,
-    keywords: Option<AhoCorasick>,
-    /// The entry that each keyword belongs to.
-    owner: Vec<usize>,
+    words: Option<AhoCorasick>,
+    owners: Vec<Owner>,
+    /// The row of tokens in three parts joined by full stops, which begin with no word of their own.
+    dotted: Option<usize>,
 }
 
 pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let entries = toml::from_str::<File>(include_str!("secret.toml")).map_or_else(|_| Vec::new(), |file| file.secret);
-    let (mut words, mut owner) = (Vec::new(), Vec::new());
+    let (mut words, mut owners, mut dotted) = (Vec::new(), Vec::new(), None);
+    let mut own = |word: &str, owner: Owner| {
+        words.push(word.to_owned());
+        owners.push(owner);
+    };
     for (at, entry) in entries.iter().enumerate() {
         for word in &entry.keywords {
-            words.push(word.clone());
-            owner.push(at);
+            if word == "." {
+                dotted = Some(at);
+            } else {
+                own(word, Owner::Row(at, entry.begins_a_word()));
+            }
         }
     }
-    let keywords = AhoCorasickBuilder::new().ascii_case_insensitive(true).build(words).ok();
-    Table { entries, keywords, owner }
+    for (word, class) in bound::WORDS {
+        own(word, Owner::Word(*class));
+    }
+    for name in include_str!("provider.txt").lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        match name.strip_prefix('~') {
+            Some(ordinary) => own(ordinary, Owner::Provider(false)),
+            None => own(name, Owner::Provider(true)),
+        }
+    }
+    let words =
+        AhoCorasickBuilder::new().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(words).ok();
+    Table { entries, words, owners, dotted }
 });
+
+/// The places of a text that are worth a look.
+#[derive(Default)]
+struct Places {
+    /// Row of the table, and where its word begins and ends.
+    rows: Vec<(usize, usize, usize)>,
+    words: Vec<(Word, Range<usize>)>,
+    /// Where names of services begin and end, and whether each says so by itself.
+    providers: Vec<(usize, usize, bool)>,
+    /// Where marks of known tokens stand, by where they begin.
+    tokens: Vec<Range<usize>>,
+}
+
+impl Places {
+    fn of(text: &str) -> Self {
+        let table = &*TABLE;
+        let bytes = text.as_bytes();
+        let mut places = Self::default();
+        for found in table.words.iter().flat_map(|words| words.find_overlapping_iter(text)) {
+            match table.owners.get(found.pattern().as_usize()) {
+                Some(Owner::Row(row, begins)) => {
+                    if !begins || !follows_a_name(bytes, found.start()) {
+                        places.rows.push((*row, found.start(), found.end()));
+                        if *begins && is_mark(bytes.get(found.range()).unwrap_or_default()) {
+                            places.tokens.push(found.range());
+                        }
+                    }
+                }
+                Some(Owner::Word(word)) => places.words.push((*word, found.range())),
+                Some(Owner::Provider(by_itself)) if is_apart(bytes, found.start()) => {
+                    places.providers.push((found.start(), found.end(), *by_itself));
+                }
+                Some(Owner::Provider(_)) => {}
+                None => {}
+            }
+        }
+        if let Some(row) = table.dotted {
+            let dots = memchr::memchr_iter(b'.', bytes).filter(|at| bytes.get(at + 7) == Some(&b'.'));
+            places.rows.extend(dots.map(|at| (row, at, at + 1)));
+        }
+        places.rows.sort_unstable();
+        places.tokens.sort_unstable_by_key(|token| token.start);
+        places
+    }
+}
+
+/// Whether a word is the mark of one kind of token: nothing else begins so.
+fn is_mark(word: &[u8]) -> bool {
+    word.len() >= 4 && word.iter().any(|byte| matches!(byte, b'_' | b'-' | b'.'))
+}
+
+/// Whether a name begins here and not in the middle of a word: `cameraKit` names no camera.
+fn is_apart(bytes: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied().unwrap_or(b' ');
+    let first = bytes.get(at).copied().unwrap_or(b' ');
+    !before.is_ascii_alphabetic() || before.is_ascii_lowercase() && first.is_ascii_uppercase()
+}
+
+fn follows_a_name(bytes: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+    before.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
 
 /// Finds credentials.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();
-    let table = &*TABLE;
-    let mut wanted = vec![false; table.entries.len()];
-    if let Some(keywords) = &table.keywords {
-        for found in keywords.find_overlapping_iter(text) {
-            if let Some(slot) = table.owner.get(found.pattern().as_usize()).and_then(|at| wanted.get_mut(*at)) {
-                *slot = true;
-            }
-        }
-    }
+    let mut places = Places::of(text);
     let mut hits = Apart::default();
-    for (entry, _) in table.entries.iter().zip(&wanted).filter(|(_, wanted)| **wanted) {
-        for hit in find_one(entry, text) {
-            hits.put(hit);
-        }
+    for places in places.rows.chunk_by(|(a, ..), (b, ..)| a == b) {
+        let Some(entry) = places.first().and_then(|(row, ..)| TABLE.entries.get(*row)) else { continue };
+        try_row(entry, text, places.iter().map(|(_, from, to)| *from..*to), &mut hits);
     }
+    // A name inside the mark of a token is no name.
+    let mut reach = 0;
+    let reaches: Vec<(usize, usize)> = places
+        .tokens
+        .iter()
+        .map(|token| {
+            reach = reach.max(token.end);
+            (token.start, reach)
+        })
+        .collect();
+    places.words.retain(|(_, name)| {
+        let before = reaches.partition_point(|(start, _)| *start <= name.start);
+        before.checked_sub(1).and_then(|at| reaches.get(at)).is_none_or(|(_, reach)| name.end > *reach)
+    });
+    bound::find(text, &places.words, &places.providers, &places.tokens, &mut hits);
     hits.into_hits()
 }
 
-/// Whether a word stands in the text without which no row finds anything.
-pub(super) fn has_keyword(text: &str) -> bool {
-    TABLE.keywords.as_ref().is_none_or(|keywords| keywords.is_match(text))
+/// Whether a word stands in the text without which nothing is found.
+pub(super) fn has_word(text: &str) -> bool {
+    TABLE.words.as_ref().is_none_or(|words| words.is_match(text)) || text.bytes().filter(|b| *b == b'.').count() > 1
 }
 
-/// What one row of the table finds, whether or not its keywords occur.
-pub(super) fn find_one(entry: &'static Entry, text: &str) -> Vec<Hit> {
-    let Some(pattern) = entry.pattern() else { return Vec::new() };
-    let secrets = pattern.captures_iter(text).filter_map(|found| {
-        let whole = found.get(0)?;
-        let secret = found.get(1).unwrap_or(whole);
-        let said = whole.as_str().to_ascii_lowercase();
-        let other = entry.unless.iter().any(|word| said.contains(word.as_str()));
-        (!other && counts(entry, secret.as_str())).then(|| (secret.range(), secret.as_str()))
-    });
-    secrets.map(|(bytes, secret)| hit(entry, bytes, secret)).collect()
+/// Tries one pattern at its places.
+fn try_row(entry: &'static Entry, text: &str, places: impl Iterator<Item = Range<usize>>, hits: &mut Apart) {
+    let Some(pattern) = entry.pattern() else { return };
+    let mut found = pattern.create_captures();
+    let mut free_from = 0;
+    for place in places.filter(|place| text.is_char_boundary(place.start)) {
+        if place.start < free_from {
+            continue;
+        }
+        let input = if entry.back == 0 {
+            Input::new(text).span(place.start..text.len()).anchored(Anchored::Yes)
+        } else {
+            let start = floor(text, place.start.saturating_sub(entry.back).max(free_from));
+            Input::new(text).span(start..floor(text, place.end + AHEAD_BYTES))
+        };
+        pattern.search_captures(&input, &mut found);
+        let Some(whole) = found.get_match() else { continue };
+        free_from = whole.end().max(place.end);
+        if let Some(hit) = judge(entry, text, &found) {
+            hits.put(hit);
+        }
+    }
 }
 
-fn hit(entry: &'static Entry, bytes: Range<usize>, secret: &str) -> Hit {
-    let standing = if reserved::is_stand_in(secret) { Standing::TestValue } else { Standing::Live };
-    Hit { bytes, label: &entry.id, exposes: Exposes::Credential, standing }
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }
 
-fn counts(entry: &Entry, secret: &str) -> bool {
+/// What one match of a row counts for.
+fn judge(entry: &'static Entry, text: &str, found: &Captures) -> Option<Hit> {
+    let whole = found.get_match()?.range();
+    let mut bytes = found.get_group(1).map_or(whole.clone(), |group| group.range());
+    let secret = text.get(bytes.clone())?;
+    if !entry.unless.is_empty() {
+        let said = text.get(whole)?.to_ascii_lowercase();
+        if entry.unless.iter().any(|word| said.contains(word.as_str())) {
+            return None;
+        }
+    }
     let mixed =
         secret.bytes().any(|byte| byte.is_ascii_digit()) && secret.bytes().any(|byte| byte.is_ascii_alphabetic());
-    (!entry.mixed || mixed) && (entry.entropy <= 0.0 || entropy(secret) >= entry.entropy)
+    if entry.mixed && !mixed || entry.entropy > 0.0 && entropy(secret) < entry.entropy {
+        return None;
+    }
+    // Dollar signs and dashes belong to these two; in any other they are marks of a stand-in.
+    let marked = matches!(entry.id.as_str(), "password_hash" | "private_key");
+    let standing = if entry.id == "json_web_token" {
+        web_token::standing(text, &bytes)?
+    } else if !marked && reserved::is_stand_in(secret) {
+        Standing::TestValue
+    } else {
+        Standing::Live
+    };
+    if entry.id == "private_key" {
+        bytes.end = block_end(text, bytes.end);
+    }
+    Some(Hit { bytes, label: &entry.id, exposes: Exposes::Credential, standing })
+}
+
+/// Where a key block ends: behind its last line when that is near, else where its body is left.
+fn block_end(text: &str, from: usize) -> usize {
+    let rest = super::context::after(text, from, BLOCK_BYTES_MAX);
+    let last = rest.find("-----END ").and_then(|at| {
+        let close = rest.get(at + 9..)?.find("-----")?;
+        Some(from + at + 9 + close + 5)
+    });
+    last.unwrap_or_else(|| from + rest.find(['-', '{', '}', '<', ';']).unwrap_or(0))
+}
+
+/// What one row finds where its words stand.
+#[cfg(test)]
+pub(super) fn find_one(entry: &'static Entry, text: &str) -> Vec<Hit> {
+    let at = TABLE.entries.iter().position(|other| std::ptr::eq(other, entry));
+    let places = Places::of(text);
+    let mut hits = Apart::default();
+    let own = places.rows.iter().filter(|(row, ..)| Some(*row) == at);
+    try_row(entry, text, own.map(|(_, from, to)| *from..*to), &mut hits);
+    hits.into_hits()
 }
 
 /// Shannon entropy in bits a byte.

@@ -10,10 +10,10 @@ use regex::Regex;
 use super::{Apart, Hit, Standing, context, digits, pattern, person, reserved};
 use crate::text::View;
 
-static DASHED: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9]{3}-[ \n]?[0-9]{2}-[ \n]?[0-9]{4}"));
+static DASHED: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9]{3}(?: ?- ?|-\n)[0-9]{2}(?: ?- ?|-\n)[0-9]{4}"));
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)(?:(?-u:\b)ssns?(?-u:\b)|social[ _-]?security|soc\.? sec\.?|(?-u:\b)ss ?#)[^0-9\n]{0,32}([0-9]{3}[ .-]?[0-9]{2}[ .-]?[0-9]{4})",
+        r"(?i)(?:(?-u:\b)ssns?(?-u:\b)|ssn_|_ssn|social(?:[ _-]?security)?(?: (?:number|no\.?|#))?|soc\.? sec\.?|(?-u:\b)ss ?#|seguro social)[^0-9\n]{0,32}([0-9]{3}[ ./-]{0,3}[0-9]{2}[ ./-]{0,3}[0-9]{4}|(?:[0-9][ .-]{1,2}){8}[0-9])",
     )
 });
 

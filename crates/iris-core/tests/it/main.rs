@@ -10,5 +10,6 @@ mod corpora;
 mod dialects;
 mod field_cases_1;
 mod judging;
+mod leaks;
 mod otlp;
 mod tidy;
