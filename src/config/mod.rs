@@ -41,6 +41,8 @@ pub struct Config {
     pub journal: crate::journal::Config,
     /// When a trace is complete.
     pub assembly: iris_core::assemble::Config,
+    /// What model calls cost.
+    pub cost: iris_core::price::Config,
     /// The embedded DuckDB file.
     pub store: crate::store::Config,
     /// How long rows are kept.
@@ -172,6 +174,7 @@ impl Config {
         }
         problems.extend(self.journal.problems());
         problems.extend(self.assembly.problems());
+        problems.extend(self.cost.problems());
         problems.extend(self.store.problems());
         problems.extend(self.eval.problems());
         if !self.eval.rule_lists.is_empty() {

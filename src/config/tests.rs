@@ -179,3 +179,20 @@ fn a_device_is_read_up_to_the_limit() {
     let text = load("home: \"${file:/dev/zero}\"\n", &[]).unwrap_err().to_string();
     assert!(text.contains("/dev/zero: longer than 1048576 bytes"), "{text}");
 }
+
+#[test]
+fn prices_are_set_and_checked() {
+    let file = "cost:\n  prices:\n    - {model: my-deploy, provider: azure.ai.openai, like: openai/gpt-4o}\n    - {model: local, input: 0, output: 0.5}\n";
+    let config = load(file, &[]).unwrap().config;
+    assert_eq!(config.cost.prices.len(), 2);
+    assert_eq!((config.cost.prices[1].output, config.cost.list_prices), (Some(0.5), true));
+    let env =
+        [("IRIS__COST__PRICES", r#"[{"model": "m", "input": 1, "output": 2}]"#), ("IRIS__COST__LIST_PRICES", "false")];
+    let config = load("", &env).unwrap().config;
+    assert_eq!((config.cost.prices[0].model.as_str(), config.cost.list_prices), ("m", false));
+    for wrong in
+        ["{model: m}", "{model: m, input: -1}", "{model: m, like: nothing}", "{model: m, input: 1, oputput: 2}"]
+    {
+        assert!(load(&format!("cost: {{prices: [{wrong}]}}\n"), &[]).is_err(), "{wrong}");
+    }
+}

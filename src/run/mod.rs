@@ -14,6 +14,8 @@ use tokio::signal::unix::{SignalKind, signal as unix_signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use iris_core::price::Prices;
+
 use crate::config::Config;
 use crate::door::{self, Listen};
 use crate::forward::{self, Forwarder, Origin, Target};
@@ -237,7 +239,7 @@ async fn open_store(app: Arc<App>, config: Config, home: std::path::PathBuf, clo
                     home: home.clone(),
                     journal: app.journal.clone(),
                     store: store.clone(),
-                    mind: mind(&app),
+                    mind: mind(&app, &config.cost),
                 };
                 match Pipeline::start(parts, &config.assembly, config.store.keep_other_traces, boot).await {
                     Ok(pipeline) => {
@@ -271,9 +273,17 @@ async fn open_store(app: Arc<App>, config: Config, home: std::path::PathBuf, clo
 }
 
 /// What the pipeline asks of the pure half: every judging sees the rules in force then.
-fn mind(app: &App) -> ingest::Mind {
+fn mind(app: &App, cost: &iris_core::price::Config) -> ingest::Mind {
     let rulebook = app.rulebook.clone();
-    ingest::Mind::new(move |_| rulebook.snapshot(), Arc::clone(&app.settings), app.world.now)
+    let mind = ingest::Mind::new(move |_| rulebook.snapshot(), Arc::clone(&app.settings), app.world.now);
+    // Checked when the configuration was read.
+    match Prices::with(cost) {
+        Ok(prices) => mind.priced(prices),
+        Err(problems) => {
+            tracing::warn!(?problems, "prices of cost.prices are left out");
+            mind
+        }
+    }
 }
 
 async fn watched(door: &'static str, serving: impl Future<Output = std::io::Result<()>>) {

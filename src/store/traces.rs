@@ -3,7 +3,8 @@
 
 use duckdb::{Appender, params};
 use iris_core::model::{
-    CostSource, Position, Run, SpanId, Tenant, Timestamp, TokenUsage, ToolCall, Trace, TraceId, TraceSource,
+    CostParts, CostSource, Notes, Position, Run, SpanId, Tenant, Timestamp, TokenUsage, ToolCall, Trace, TraceId,
+    TraceSource,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -46,6 +47,8 @@ struct Body<'a> {
     token_usage: &'a Option<TokenUsage>,
     cost_usd: Option<f64>,
     cost_source: Option<CostSource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_parts: &'a Option<CostParts>,
     timestamp: Timestamp,
     session_id: &'a Option<String>,
     user_id: &'a Option<String>,
@@ -58,6 +61,8 @@ struct Body<'a> {
     conflicting_spans: bool,
     span_count: u32,
     error_count: u32,
+    #[serde(skip_serializing_if = "Notes::is_empty")]
+    notes: &'a Notes,
     seen_through: u64,
 }
 
@@ -74,6 +79,8 @@ struct StoredRun<'a> {
     tool_calls: Option<&'a [ToolCall]>,
     token_usage: &'a Option<TokenUsage>,
     cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_parts: &'a Option<CostParts>,
     latency_ms: Option<f64>,
     error: &'a Option<String>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -92,6 +99,7 @@ impl<'a> StoredRun<'a> {
             tool_calls,
             token_usage,
             cost_usd,
+            cost_parts,
             latency_ms,
             error,
             finish_reasons,
@@ -115,6 +123,7 @@ impl<'a> StoredRun<'a> {
             tool_calls: Some(tool_calls.as_slice()).filter(|calls| !same_calls && !calls.is_empty()),
             token_usage,
             cost_usd: *cost_usd,
+            cost_parts,
             latency_ms: *latency_ms,
             error,
             finish_reasons,
@@ -139,6 +148,7 @@ fn parts(trace: &Trace) -> Result<Parts, Error> {
         token_usage,
         cost_usd,
         cost_source,
+        cost_parts,
         metadata,
         timestamp,
         session_id,
@@ -153,6 +163,7 @@ fn parts(trace: &Trace) -> Result<Parts, Error> {
         conflicting_spans,
         span_count,
         error_count,
+        notes,
         seen_through,
     } = trace;
     let body = Body {
@@ -166,6 +177,7 @@ fn parts(trace: &Trace) -> Result<Parts, Error> {
         token_usage,
         cost_usd: *cost_usd,
         cost_source: *cost_source,
+        cost_parts,
         timestamp: *timestamp,
         session_id,
         user_id,
@@ -178,6 +190,7 @@ fn parts(trace: &Trace) -> Result<Parts, Error> {
         conflicting_spans: *conflicting_spans,
         span_count: *span_count,
         error_count: *error_count,
+        notes,
         seen_through: *seen_through,
     };
     let runs: Vec<StoredRun<'_>> = runs.iter().map(|run| StoredRun::new(run, trace)).collect();

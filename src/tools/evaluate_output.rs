@@ -77,6 +77,7 @@ impl App {
                 expected: args.expected.as_deref(),
                 tool_calls: args.tool_calls.as_deref().or_else(|| trace?.tool_calls.as_deref()),
                 cost_usd: args.cost_usd.or_else(|| trace?.cost_usd),
+                cost_parts: trace.and_then(|trace| trace.cost_parts.as_ref()),
                 token_usage: args.token_usage.or_else(|| trace?.token_usage),
                 ..Subject::default()
             };

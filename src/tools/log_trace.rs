@@ -157,6 +157,7 @@ fn trace(args: LogTraceArgs, trace_id: TraceId, timestamp: Timestamp, spans: &[R
         token_usage: args.token_usage,
         cost_usd: args.cost_usd,
         cost_source: args.cost_usd.map(|_| CostSource::Reported),
+        cost_parts: None,
         metadata: args.metadata.unwrap_or_default(),
         timestamp,
         session_id: args.session_id,
@@ -171,6 +172,7 @@ fn trace(args: LogTraceArgs, trace_id: TraceId, timestamp: Timestamp, spans: &[R
         conflicting_spans: false,
         span_count: count(|_| true),
         error_count: count(|span| span.status == StatusCode::Error),
+        notes: iris_core::model::Notes::default(),
         seen_through: 0,
     }
 }

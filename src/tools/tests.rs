@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use iris_core::contract::Code;
+use iris_core::model::Trace;
 
 use super::*;
 use crate::ingest::{self, Mind};
@@ -317,4 +318,39 @@ async fn a_passing_failure_of_the_store_can_be_tried_again() {
     }
     let lasting = app.failed(&store::Error::Corrupt("Corrupt".to_owned()));
     assert_eq!((lasting.code, lasting.retryable), (Code::StorageError, false));
+}
+
+/// Scenario: a program calls a model four times in one conversation, without an agent around it: four traces.
+/// Guarantees: each is shown with the conversation, which is judged as one trajectory: a failure in the first call that the
+/// last answer hides is found there and nowhere else.
+#[tokio::test(flavor = "multi_thread")]
+async fn bare_calls_of_one_conversation_are_judged_together() {
+    let stand = stand().await;
+    let backend = stand.app.backend().unwrap();
+    let id = stand.log(json!({ "agent_name": "harbor", "input": "Where is my order?", "session_id": "s-1" })).await;
+    let logged = backend.store.trace(&Tenant::local(), id.parse().unwrap()).await.unwrap().unwrap();
+    for n in 1..=4_u8 {
+        let failed = json!([{ "tool_name": "find", "call_id": "c1", "input": {}, "output": "Error: no such order", "error": "no such order" }]);
+        let trace = Trace {
+            source: iris_core::model::TraceSource::Otlp,
+            notes: iris_core::model::Notes { bare: true, ..Default::default() },
+            trace_id: iris_core::model::TraceId::from_bytes(&[n; 16]).unwrap(),
+            timestamp: logged.timestamp.after(Duration::from_secs(n.into())),
+            output: Some("Your order arrived this morning, everything went well.".to_owned()),
+            tool_calls: Some(if n == 1 { serde_json::from_value(failed).unwrap() } else { Vec::new() }),
+            ..logged.clone()
+        };
+        let position = Position { lane: Lane::Traces, seq: 1000 + u64::from(n), ordinal: 0 };
+        backend.store.write(ToolWrite::Trace { trace, spans: Vec::new(), position }).await.unwrap();
+    }
+    let detail = stand.app.trace_detail(&"04".repeat(16), &Caller::local()).await.unwrap();
+    let told = &detail["conversation"];
+    assert_eq!(told["trace_ids"].as_array().map(Vec::len), Some(4), "{told}");
+    assert_eq!((&told["session_id"], &told["tool_calls"][0]["call_id"]), (&json!("s-1"), &json!("c1")));
+    let results = told["evaluation"]["rule_results"].as_array().unwrap();
+    let hidden = results.iter().find(|result| result["rule_name"] == "no_silent_tool_failure").unwrap();
+    assert_eq!(hidden["state"], "fail", "{hidden}");
+    assert!(names(&detail["untrusted"]["fields"]).contains(&"conversation.tool_calls"));
+    let alone = stand.app.trace_detail(&id, &Caller::local()).await.unwrap();
+    assert!(alone.get("conversation").is_none(), "what was logged is whole by itself");
 }

@@ -1,18 +1,25 @@
 //! One trace whole: `GET /api/v1/traces/{trace_id}`.
 
+use std::sync::Arc;
+
+use iris_core::assemble::{self, Conversation};
 use iris_core::contract::Error;
+use iris_core::evaluate;
 use iris_core::model::{Evaluation, RawSpan, Row, RowKey, Trace};
 use serde_json::{Map, Value, json};
 
 use super::bounds::{Cuts, Measure};
 use super::{App, Caller, evaluate_output, trace_id, untrusted};
-use crate::store::{Bounds, Part};
+use crate::store::{Bounds, Budget, Part, TraceQuery};
 
 /// Spans of one reply.
 const SPANS_MAX: usize = 2000;
 
 /// Evaluations of one reply.
 const EVALS_MAX: usize = 100;
+
+/// The text of a conversation up to which every value is judged whole, in bytes; above, long values are cut.
+const CONVERSATION_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// The text of one reply, in bytes; what the evaluations take comes on top.
 const REPLY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -35,6 +42,12 @@ const UNTRUSTED: &[&str] = &[
     "trace.environment",
     "trace.service_version",
     "trace.runs",
+    "trace.cost_parts",
+    "trace.notes",
+    "conversation.session_id",
+    "conversation.input",
+    "conversation.output",
+    "conversation.tool_calls",
     "spans[].name",
     "spans[].status_message",
     "spans[].attributes",
@@ -43,8 +56,8 @@ const UNTRUSTED: &[&str] = &[
 ];
 
 impl App {
-    /// The trace with its spans and every evaluation, newest first; an open trace carries its provisional one.
-    /// What was cut so that the reply stays bounded is named in `truncated`.
+    /// The trace with its spans and every evaluation, newest first; an open trace carries its provisional one. A model
+    /// call without an agent around it carries its conversation too, put together and judged as one trajectory. What was cut so that the reply stays bounded is named in `truncated`.
     ///
     /// # Errors
     /// `IRIS_UNKNOWN_TRACE`, `IRIS_INVALID_ARGUMENT` for a malformed id, `IRIS_STORAGE_ERROR`.
@@ -65,9 +78,33 @@ impl App {
             backend.store.evaluations(&caller.tenant, id, bounds).await.map_err(|error| self.failed(&error))?;
         let bounds = Bounds { items: SPANS_MAX, bytes: SPANS_BYTES_MAX };
         let rows = backend.store.spans(&caller.tenant, id, bounds).await.map_err(|error| self.failed(&error))?;
+        let others = self.same_conversation(&trace, caller).await?;
+        let (ruleset, settings, now) = (self.rulebook.snapshot(), Arc::clone(&self.settings), (self.world.now)());
         // Composing and weighing megabytes is no work for the threads that sockets wait on.
-        let written = tokio::task::spawn_blocking(move || detail(&trace, &rows, provisional, stored));
+        let written = tokio::task::spawn_blocking(move || {
+            let told = assemble::conversation(&others).map(|told| {
+                let evaluation = evaluate::conversation_within(&ruleset, &told.trace, &settings, now, &|| false);
+                (told, evaluation)
+            });
+            detail(&trace, &rows, provisional, stored, told.as_ref())
+        });
         written.await.map_err(|error| self.unforeseen(&error))?.map_err(|error| self.unforeseen(&error))
+    }
+
+    /// The newest traces of the conversation that a bare model call belongs to, that call among them.
+    async fn same_conversation(&self, trace: &Trace, caller: &Caller) -> Result<Vec<Trace>, Error> {
+        let Some(session_id) = trace.session_id.clone().filter(|_| assemble::is_bare(trace)) else {
+            return Ok(Vec::new());
+        };
+        let query = TraceQuery {
+            session_id: Some(session_id),
+            limit: u32::try_from(assemble::CONVERSATION_TRACES_MAX).unwrap_or(u32::MAX),
+            ..TraceQuery::default()
+        };
+        let budget = Budget { bytes: CONVERSATION_BYTES_MAX, shrink: |document| Measure::CUT.cut_field(document) };
+        let page = self.backend()?.store.traces(&caller.tenant, &query, budget).await;
+        let page = page.map_err(|error| self.failed(&error))?;
+        Ok(std::iter::once(trace.clone()).chain(page.rows.into_iter().map(|row| row.trace)).collect())
     }
 }
 
@@ -76,16 +113,22 @@ fn detail(
     rows: &Part<Row>,
     mut provisional: Vec<Evaluation>,
     stored: Part<Evaluation>,
+    told: Option<&(Conversation, Evaluation)>,
 ) -> Result<Value, serde_json::Error> {
     let mut cuts = Cuts::default();
     let mut trace = trace_value(trace)?;
     let mut spans: Vec<Value> = rows.items.iter().filter_map(Row::span).map(span_value).collect();
     // Log records are among the rows and are not shown; of rows that were not read it is not known which they are.
     let spans_total = rows.total.saturating_sub(rows.items.len() - spans.len() + rows.left_out);
-    let everything: Vec<&Value> = std::iter::once(&trace).chain(&spans).collect();
+    let mut conversation = told.map(|(told, _)| conversation_value(told));
+    let everything: Vec<&Value> = std::iter::once(&trace).chain(&conversation).chain(&spans).collect();
     let measure = Measure::fitting(&everything, REPLY_BYTES_MAX, None);
     let mut bytes = measure.size(&trace);
     measure.cut(&mut trace, "trace", &mut cuts);
+    if let Some(conversation) = &mut conversation {
+        bytes += measure.size(conversation);
+        measure.cut(conversation, "conversation", &mut cuts);
+    }
     let mut kept = 0;
     for (index, span) in spans.iter_mut().enumerate() {
         bytes += measure.size(span);
@@ -111,6 +154,10 @@ fn detail(
         }
     }
     let mut reply = json!({ "untrusted": untrusted(UNTRUSTED), "trace": trace, "spans": spans, "evals": evals });
+    if let (Some(mut conversation), Some((_, evaluation))) = (conversation, told) {
+        conversation["evaluation"] = evaluation_value(evaluation)?;
+        reply["conversation"] = conversation;
+    }
     let truncated = cuts.into_names();
     if !truncated.is_empty() {
         reply["truncated"] = json!(truncated);
@@ -122,6 +169,22 @@ fn evaluation_value(evaluation: &Evaluation) -> Result<Value, serde_json::Error>
     let mut value = serde_json::to_value(evaluate_output::reply(evaluation))?;
     value["created_at"] = json!(evaluation.created_at);
     Ok(value)
+}
+
+/// What several bare model calls of one conversation tell together.
+fn conversation_value(told: &Conversation) -> Value {
+    let trace = &told.trace;
+    json!({
+        "session_id": told.session_id,
+        "trace_ids": told.trace_ids,
+        "input": trace.input,
+        "output": trace.output,
+        "tool_calls": trace.tool_calls,
+        "latency_ms": trace.latency_ms,
+        "token_usage": trace.token_usage,
+        "cost_usd": trace.cost_usd,
+        "cost_source": trace.cost_source,
+    })
 }
 
 fn trace_value(trace: &Trace) -> Result<Value, serde_json::Error> {

@@ -2,8 +2,8 @@
 //!
 //! Bytes become spans in [`otlp`], spans become readings in [`dialect`], readings become traces in
 //! [`assemble`], traces become verdicts in [`evaluate`], which runs the [`rules`] over what [`text`] and
-//! [`detect`] see. [`contract`] holds every word and shape of the tools. [`model`] holds the nouns all of
-//! them share.
+//! [`detect`] see. [`price`] says what model calls cost. [`contract`] holds every word and shape of the tools.
+//! [`model`] holds the nouns all of them share.
 //!
 //! Nothing here reads a clock, a file, a socket or the environment: time and randomness are arguments, so
 //! the same input always gives the same output.
@@ -16,5 +16,6 @@ pub mod dialect;
 pub mod evaluate;
 pub mod model;
 pub mod otlp;
+pub mod price;
 pub mod rules;
 pub mod text;

@@ -7,6 +7,7 @@ use iris_core::assemble::{self, Settling, View};
 use iris_core::dialect;
 use iris_core::evaluate::{self, Ruleset, Settings};
 use iris_core::model::{Evaluation, RawLog, RawSpan, Reading, Row, RowKey, SpanId, Tenant, Timestamp, Trace};
+use iris_core::price::Prices;
 
 /// A judged trace whose evaluation is committed.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub struct Judging {
 
 /// Judges a trace with the rules in force. For one that is `in_progress` what is missing is no finding.
 pub type Judge = Arc<dyn Fn(&Trace) -> Evaluation + Send + Sync>;
+/// The trace that rows make, with the version it has.
+pub type Understand = Arc<dyn Fn(&RowKey, u32, &[Arc<Row>]) -> Option<Trace> + Send + Sync>;
 /// Told of a judged trace after its commit. Must not wait.
 pub type Tell = Arc<dyn Fn(&Judging) + Send + Sync>;
 
@@ -36,7 +39,7 @@ pub struct Mind {
     /// The span that a log record stands for by itself; nothing when it belongs to a span or no dialect knows it so.
     pub step_of: fn(&RawLog) -> Option<RawSpan>,
     /// The trace that rows make; nothing when no agent, model call, embedding or tool is among them.
-    pub understand: fn(&RowKey, u32, &[Arc<Row>]) -> Option<Trace>,
+    pub understand: Understand,
     /// The rules in force.
     pub judge: Judge,
     /// Carries into a new judging what the one before saw and no later span can take back.
@@ -62,11 +65,19 @@ impl Mind {
             read_span: dialect::read_span,
             read_log: dialect::read_log,
             step_of: dialect::step_of,
-            understand: assemble::understand,
+            understand: Arc::new(assemble::understand),
             judge: Arc::new(judge),
             stand: evaluate::stand,
             judged: None,
         }
+    }
+
+    /// The same with prices of model calls other than the list's.
+    #[must_use]
+    pub fn priced(self, prices: Prices) -> Self {
+        let understand =
+            move |key: &RowKey, version: u32, rows: &[Arc<Row>]| assemble::understand_with(key, version, rows, &prices);
+        Self { understand: Arc::new(understand), ..self }
     }
 
     /// Understands and judges a settled trace.

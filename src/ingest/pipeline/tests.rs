@@ -160,6 +160,7 @@ fn understand(key: &RowKey, version: u32, rows: &[Arc<Row>]) -> Option<Trace> {
         token_usage: None,
         cost_usd: None,
         cost_source: None::<CostSource>,
+        cost_parts: None,
         metadata: serde_json::Map::new(),
         timestamp: Timestamp::from_unix_nanos(telemetry_now()),
         session_id: None,
@@ -174,6 +175,7 @@ fn understand(key: &RowKey, version: u32, rows: &[Arc<Row>]) -> Option<Trace> {
         conflicting_spans: false,
         span_count: u32::try_from(different.len()).unwrap(),
         error_count: 0,
+        notes: iris_core::model::Notes::default(),
         seen_through: 0,
     })
 }
@@ -255,7 +257,15 @@ fn leak_rule(leaks: bool) -> RuleResult {
 }
 
 fn mind() -> Mind {
-    Mind { read_span, read_log, step_of: |_| None, understand, judge: Arc::new(judge), stand, judged: None }
+    Mind {
+        read_span,
+        read_log,
+        step_of: |_| None,
+        understand: Arc::new(understand),
+        judge: Arc::new(judge),
+        stand,
+        judged: None,
+    }
 }
 
 /// Waits short enough for tests.

@@ -161,6 +161,13 @@ pub fn trace(n: u64, version: u32) -> Trace {
         token_usage: Some(TokenUsage { prompt_tokens: Some(1), completion_tokens: None, total_tokens: Some(3) }),
         cost_usd: Some(1.0 / 3.0),
         cost_source: Some(iris_core::model::CostSource::Estimated),
+        cost_parts: Some(iris_core::model::CostParts {
+            calls: 2,
+            priced_calls: 1,
+            unpriced_models: vec!["m-2".to_owned()],
+            output: Some(iris_core::model::CostPart { tokens: 3, usd: 1.0 / 3.0 }),
+            ..Default::default()
+        }),
         metadata: object(json!({"k": [1, {"z": null}]})),
         timestamp: at(n),
         session_id: Some("s-1".to_owned()),
@@ -175,6 +182,7 @@ pub fn trace(n: u64, version: u32) -> Trace {
         conflicting_spans: true,
         span_count: 4,
         error_count: 0,
+        notes: iris_core::model::Notes { clock_skew: true, doubled_calls: 1, ..Default::default() },
         seen_through: 17,
     }
 }

@@ -11,6 +11,7 @@
 
 mod closing;
 mod config;
+mod conversation;
 mod open;
 mod position;
 mod remembered;
@@ -23,8 +24,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use config::{Config, Settings};
+pub use conversation::{Conversation, TRACES_MAX as CONVERSATION_TRACES_MAX, conversation, is_bare};
 pub use position::Settled;
-pub use understand::understand;
+pub use understand::{understand, understand_with};
 pub use weight::row_bytes;
 
 use crate::model::{Evaluation, Lane, Position, Row, RowKey, Tenant, Timestamp};

@@ -10,9 +10,6 @@ use super::weight::row_bytes;
 use super::{Config, Loaded};
 use crate::model::{Evaluation, Lane, Observation, Position, RawSpan, Reading, Resource, Role, Row, SpanId, Timestamp};
 
-/// OTLP `Span.flags`: bit 8 says that the sender knows whether the parent is remote, bit 9 that it is.
-/// Source: <https://github.com/open-telemetry/opentelemetry-proto/blob/v1.5.0/opentelemetry/proto/trace/v1/trace.proto>.
-const PARENT_IS_REMOTE: u32 = 0x300;
 /// The longest wait for silence, however often a trace was reopened.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Roots that are looked at although a trace has too many rows.
@@ -221,7 +218,7 @@ impl Open {
 
     /// Takes a row that is no duplicate. False: there are too many, and it is not looked at.
     pub(super) fn take(&mut self, row: &Arc<Row>, rows_max: usize) -> bool {
-        let is_root = row.span().is_some_and(is_local_root);
+        let is_root = row.span().is_some_and(RawSpan::is_local_root);
         let max = if is_root { rows_max.saturating_add(ROOTS_BEYOND_MAX) } else { rows_max };
         self.seen_through = self.seen_through.max(row.position.seq);
         self.agentic |= row.reading.is_agentic();
@@ -304,7 +301,7 @@ impl Open {
             node.model |= row.reading.role == Some(Role::Llm);
             let unended_before = node.root && !node.ended;
             node.ended |= span.end != Timestamp::default();
-            if !node.root && is_local_root(span) {
+            if !node.root && span.is_local_root() {
                 node.root = true;
                 self.roots += 1;
             }
@@ -323,7 +320,7 @@ impl Open {
 
     fn note_parent(&mut self, span: &RawSpan) {
         self.missing.remove(&span.span_id);
-        if is_local_root(span) {
+        if span.is_local_root() {
             return;
         }
         if let Some(parent) = span.parent_span_id
@@ -340,11 +337,6 @@ impl Open {
             Some(first) => self.several_resources = !Arc::ptr_eq(first, resource) && first != resource,
         }
     }
-}
-
-/// A span without a parent, or whose parent is in another process. One that names itself has none.
-fn is_local_root(span: &RawSpan) -> bool {
-    span.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE || span.parent_span_id.is_none_or(|parent| parent == span.span_id)
 }
 
 fn has_content(reading: &Reading) -> bool {

@@ -10,6 +10,7 @@ use crate::model::{
 };
 
 mod budgets;
+mod field_cases;
 mod past;
 mod random;
 mod waits;

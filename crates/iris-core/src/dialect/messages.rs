@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::salvage;
+use super::{media, salvage};
 use crate::model::{Message, Part};
 
 /// The most messages read from one list; the first and the last of them matter most.
@@ -260,7 +260,7 @@ fn part(map: &Map<String, Value>, parts: &mut Vec<Part>) {
         "text" | "input_text" | "output_text" | "" if words(map).is_some() => {
             push_text(words(map).unwrap_or_default(), parts);
         }
-        "" | "text" | "input_text" | "output_text" => media(map, parts),
+        "" | "text" | "input_text" | "output_text" => named(map, parts),
         "reasoning" | "thinking" | "redacted_thinking" => {
             let text = text_at(map, "thinking").or_else(|| words(map)).unwrap_or_default();
             if !salvage::is_missing(text) {
@@ -277,7 +277,7 @@ fn part(map: &Map<String, Value>, parts: &mut Vec<Part>) {
         | "server_tool_call_response"
         | "tool-error" => parts.push(result(map)),
         "refusal" => push_text(text_at(map, "refusal").unwrap_or_default(), parts),
-        _ => media(map, parts),
+        _ => named(map, parts),
     }
 }
 
@@ -366,8 +366,8 @@ fn call_id(map: &Map<String, Value>) -> Option<String> {
     keys.iter().find_map(|key| text_at(map, key)).filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
-/// Media and everything else: named, never copied.
-fn media(map: &Map<String, Value>, parts: &mut Vec<Part>) {
+/// Media and everything else: named, never copied. Words under a name that is not known are words.
+fn named(map: &Map<String, Value>, parts: &mut Vec<Part>) {
     let inner = [
         "source",
         "image_url",
@@ -392,12 +392,29 @@ fn media(map: &Map<String, Value>, parts: &mut Vec<Part>) {
     let kind = ["media_type", "mime_type", "mediaType", "mimeType", "modality", "format"];
     let kind = kind.iter().find_map(|key| text_at(holder, key)).or_else(|| text_at(map, "mime_type"));
     let kind = kind.or_else(|| data.and_then(data_url_type)).or_else(|| text_at(map, "type")).unwrap_or("content");
+    if let Some(words) = data.filter(|data| is_words(data)) {
+        push_text(words, parts);
+        return;
+    }
     let what = match data {
         Some(data) if data.starts_with("http") || data.starts_with("file:") || data.is_empty() => kind.to_owned(),
-        Some(data) => format!("{kind}, {} kB", data.len().saturating_mul(3).div_ceil(4).div_ceil(1000)),
+        Some(data) => media::placeholder(kind, data.split_once(";base64,").map_or(data, |(_, data)| data)),
         None => kind.to_owned(),
     };
     parts.push(Part::Other { what });
+}
+
+/// Whether data can be read as it stands: it is no address and no base64, or says that it is text.
+fn is_words(data: &str) -> bool {
+    let is_base64 =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=' | b'\r' | b'\n');
+    let is_address = data.split_once(':').is_some_and(|(scheme, _)| {
+        !scheme.is_empty()
+            && scheme.len() <= 8
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && !data.contains(' ')
+    });
+    data.starts_with("data:text/") || (!is_address && !data.bytes().all(is_base64))
 }
 
 /// `image/png` of `data:image/png;base64,...`.
@@ -409,11 +426,6 @@ fn data_url_type(data: &str) -> Option<&str> {
 
 fn push_text(text: &str, parts: &mut Vec<Part>) {
     if salvage::is_missing(text) || parts.len() >= PARTS_MAX {
-        return;
-    }
-    if text.starts_with("data:") && data_url_type(text).is_some() && text.contains(";base64,") {
-        let kind = data_url_type(text).unwrap_or("content");
-        parts.push(Part::Other { what: format!("{kind}, {} kB", text.len().saturating_mul(3).div_ceil(4000)) });
         return;
     }
     parts.push(Part::Text { text: text.to_owned() });

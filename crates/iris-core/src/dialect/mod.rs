@@ -21,6 +21,7 @@ mod langfuse;
 mod langsmith;
 mod litellm;
 mod mcp;
+mod media;
 mod messages;
 mod mlflow;
 mod openinference;
@@ -33,6 +34,7 @@ mod salvage;
 mod semantic_kernel;
 mod strands;
 mod unmapped;
+mod usage;
 mod vercel_ai;
 mod words;
 
@@ -133,6 +135,8 @@ pub fn read_log(log: &RawLog) -> Option<Reading> {
     let mut reading = reading?;
     reading.provider = reading.provider.as_deref().and_then(provenance::provider);
     drop_unknown_zeros(&mut reading.usage);
+    usage::include(&mut reading.usage, false, false);
+    media::leave_out(&mut reading);
     Some(reading)
 }
 
@@ -190,6 +194,8 @@ pub fn merge(into: &mut Reading, from: Reading) {
     merger.pick("usage.cache_read", &mut into.usage.cache_read, usage.cache_read);
     merger.pick("usage.cache_write", &mut into.usage.cache_write, usage.cache_write);
     merger.pick("usage.reasoning", &mut into.usage.reasoning, usage.reasoning);
+    merger.pick("usage.input_audio", &mut into.usage.input_audio, usage.input_audio);
+    merger.pick("usage.output_audio", &mut into.usage.output_audio, usage.output_audio);
     if into.finish_reasons.is_empty() {
         into.finish_reasons = finish_reasons;
     }
@@ -269,6 +275,8 @@ fn complete(reading: &mut Reading, span: &RawSpan) {
         fill("framework", &mut reading.framework, &mut reading.sources, framework);
         reading.provider = reading.provider.as_deref().and_then(provenance::provider);
         drop_unknown_zeros(&mut reading.usage);
+        usage::settle(reading, span);
+        media::leave_out(reading);
         unseen_output(reading, span);
     }
     let found = |names: &[&'static str]| {

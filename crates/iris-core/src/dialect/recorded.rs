@@ -6,6 +6,8 @@ use serde_json::Value;
 use super::{attributes, calls, fill, messages, salvage, words};
 use crate::model::{Message, Reading, Role};
 
+pub use super::usage::stated as usage;
+
 /// A key and its value, when it was sent.
 pub type Found<'a> = Option<(&'a str, &'a Value)>;
 
@@ -115,36 +117,4 @@ fn raw(value: &Value) -> Option<String> {
 fn is_call(item: &Value) -> bool {
     let has = |name: &str| item.get(name).is_some();
     (has("name") || has("toolName")) && (has("arguments") || has("args") || has("input"))
-}
-
-/// Token counts as a JSON object under any of the names that providers and libraries give them.
-pub fn usage(reading: &mut Reading, found: Found<'_>) {
-    let Some((key, value)) = found else { return };
-    let counts = salvage::unwrapped(value);
-    let of =
-        |names: &[&str]| names.iter().find_map(|name| attributes::count(counts.get(*name)?)).map(|count| (key, count));
-    let sources = &mut reading.sources;
-    let (usage, cache) =
-        (&mut reading.usage, |name: &str| attributes::count(counts.pointer(name)?).map(|count| (key, count)));
-    fill(
-        "usage.input",
-        &mut usage.input,
-        sources,
-        of(&["input_tokens", "prompt_tokens", "prompt_token_count", "promptTokens", "inputTokens"]),
-    );
-    fill(
-        "usage.output",
-        &mut usage.output,
-        sources,
-        of(&["output_tokens", "completion_tokens", "candidates_token_count", "completionTokens", "outputTokens"]),
-    );
-    fill("usage.total", &mut usage.total, sources, of(&["total_tokens", "total_token_count", "totalTokens", "total"]));
-    fill(
-        "usage.cache_read",
-        &mut usage.cache_read,
-        sources,
-        of(&["cache_read_input_tokens", "cached_content_token_count"]),
-    );
-    fill("usage.cache_read", &mut usage.cache_read, sources, cache("/prompt_tokens_details/cached_tokens"));
-    fill("usage.reasoning", &mut usage.reasoning, sources, cache("/completion_tokens_details/reasoning_tokens"));
 }

@@ -72,7 +72,7 @@ fn mend(text: &str) -> Option<Value> {
     };
     if cut.in_string {
         // The text that broke off is worth keeping: close it, unless it was a key.
-        let body = text.trim_end_matches('\\');
+        let body = without_cut_escape(text);
         let mut open = cut.open.clone();
         open.push(b'"');
         if let Some(value) = close(body, &open) {
@@ -81,6 +81,21 @@ fn mend(text: &str) -> Option<Value> {
     }
     let (end, depth) = cut.last_complete?;
     close(text.get(..end)?, cut.open_at_last.get(..depth)?)
+}
+
+/// A text without the escape that was cut off at its end: `\` or `\u00e`. Whole ones stay.
+fn without_cut_escape(text: &str) -> &str {
+    // A whole `\u00e9` is longer than the tail that is looked at.
+    let tail = text.len().saturating_sub(5);
+    let Some(at) = text.as_bytes().get(tail..).and_then(|tail| tail.iter().rposition(|byte| *byte == b'\\')) else {
+        return text;
+    };
+    let at = tail + at;
+    let slashes =
+        text.as_bytes().get(..=at).unwrap_or_default().iter().rev().take_while(|byte| **byte == b'\\').count();
+    let rest = text.get(at + 1..).unwrap_or_default();
+    let is_cut = slashes % 2 == 1 && (rest.is_empty() || rest.starts_with('u'));
+    if is_cut { text.get(..at).unwrap_or(text) } else { text }
 }
 
 /// Where cut JSON stands at its end.
@@ -271,6 +286,36 @@ mod tests {
 
     use super::{json, unwrapped};
     use crate::model::ToolCall;
+
+    #[test]
+    fn cut_json_is_closed_where_it_broke_off() {
+        let whole =
+            r#"[{"role":"user","content":"Caf\u00e9 \\ \"x\" and more"},{"role":"assistant","content":"Done."}]"#;
+        let said = |text: &str| Some(json(text)?.get(0)?.get("content")?.as_str()?.to_owned());
+        let full = said(whole).unwrap();
+        assert_eq!(full, "Café \\ \"x\" and more");
+        for end in whole.find("Caf").unwrap()..whole.find("\"},{").unwrap() {
+            let part = said(&whole[..end]).unwrap_or_else(|| panic!("{}", &whole[..end]));
+            assert!(full.starts_with(&part), "{part:?} of {full:?}");
+            assert!(part.len() + 8 >= end - whole.find("Caf").unwrap(), "{part:?} keeps what came: {}", &whole[..end]);
+        }
+        assert_eq!(json(r#"{"a":1,"b":tru"#), Some(serde_json::json!({"a": 1})));
+        assert_eq!(json(r#"{"a":1,"b":"x","c"#), Some(serde_json::json!({"a": 1, "b": "x"})));
+    }
+
+    #[test]
+    fn what_cannot_be_mended_costs_little() {
+        // Nothing here may take long: a cut text is as long as its sender likes.
+        for text in [
+            "[1,".repeat(1 << 20),
+            "{\"a\":[".repeat(100_000),
+            "[\"".repeat(200_000),
+            format!("[{}", "1,".repeat(1 << 20)),
+        ] {
+            json(&text);
+            unwrapped(&Value::String(text));
+        }
+    }
 
     #[test]
     fn json_that_nests_too_deep_stays_text() {

@@ -54,6 +54,21 @@ pub fn provisional_within(
     judged(ruleset, trace, settings, composer, now, "provisional", is_spent)
 }
 
+/// Judges a conversation of bare traces as one trajectory, to be shown and never stored: what has not come yet is not a
+/// finding, because the next call may follow.
+pub fn conversation_within(
+    ruleset: &Ruleset,
+    trace: &Trace,
+    settings: &Settings,
+    now: Timestamp,
+    is_spent: &dyn Fn() -> bool,
+) -> Evaluation {
+    let required: Vec<Need> =
+        settings.ingest_required_evidence.iter().copied().filter(|need| *need != Need::Output).collect();
+    let composer = settings.composer(&required);
+    judged(ruleset, trace, settings, composer, now, "conversation", is_spent)
+}
+
 fn judged(
     ruleset: &Ruleset,
     trace: &Trace,
@@ -106,6 +121,7 @@ fn subjects(trace: &Trace) -> Vec<Subject<'_>> {
         input: trace.input.as_deref(),
         tool_calls: trace.tool_calls.as_deref(),
         cost_usd: trace.cost_usd,
+        cost_parts: trace.cost_parts.as_ref(),
         token_usage: trace.token_usage,
         finish_reasons: trace.runs.first().map(|run| run.finish_reasons.as_slice()).unwrap_or_default(),
         ..Subject::default()
@@ -118,6 +134,7 @@ fn of_run(run: &Run, knows_calls: bool) -> Subject<'_> {
         input: run.input.as_deref(),
         tool_calls: (knows_calls || !run.tool_calls.is_empty()).then_some(run.tool_calls.as_slice()),
         cost_usd: run.cost_usd,
+        cost_parts: run.cost_parts.as_ref(),
         token_usage: run.token_usage,
         finish_reasons: &run.finish_reasons,
         ..Subject::default()

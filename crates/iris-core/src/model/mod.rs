@@ -2,6 +2,7 @@
 //!
 //! Data only. A type lives here when two rooms speak of it; what is done with it lives in those rooms.
 
+mod cost;
 mod evaluation;
 mod id;
 mod reading;
@@ -10,6 +11,7 @@ mod span;
 mod time;
 mod trace;
 
+pub use cost::{CostPart, CostParts, Notes, UNPRICED_MAX};
 pub use evaluation::{EvalType, Evaluation, Evidence, RuleResult, VerdictState};
 pub use id::{InvalidId, SpanId, Tenant, TraceId};
 pub use reading::{Message, Part, Reading, Role, Usage};

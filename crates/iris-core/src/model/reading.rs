@@ -48,6 +48,12 @@ pub struct Usage {
     pub cache_write: Option<u64>,
     /// Of the output, spent on reasoning.
     pub reasoning: Option<u64>,
+    /// Of the input, sound.
+    #[serde(default)]
+    pub input_audio: Option<u64>,
+    /// Of the output, sound.
+    #[serde(default)]
+    pub output_audio: Option<u64>,
 }
 
 /// One message of a conversation.
@@ -93,7 +99,7 @@ pub enum Part {
     },
     /// Media or anything else, replaced by a placeholder that names it.
     Other {
-        /// Such as `image/png, 20 kB`.
+        /// Such as `image/png, 3145728 bytes, sha256=9f86d081884c7d65`.
         what: String,
     },
 }

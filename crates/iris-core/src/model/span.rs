@@ -100,6 +100,18 @@ pub struct RawSpan {
     pub scope: Arc<Scope>,
 }
 
+/// OTLP `Span.flags`: bit 8 says that the sender knows whether the parent is remote, bit 9 that it is.
+/// Source: <https://github.com/open-telemetry/opentelemetry-proto/blob/v1.5.0/opentelemetry/proto/trace/v1/trace.proto>.
+const PARENT_IS_REMOTE: u32 = 0x300;
+
+impl RawSpan {
+    /// Whether it has no parent, or one in another process. One that names itself has none.
+    pub fn is_local_root(&self) -> bool {
+        self.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
+            || self.parent_span_id.is_none_or(|parent| parent == self.span_id)
+    }
+}
+
 /// One event of a span.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RawEvent {

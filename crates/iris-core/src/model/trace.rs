@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{SpanId, Tenant, Timestamp, TraceId};
+use super::{CostParts, Notes, SpanId, Tenant, Timestamp, TraceId};
 
 /// Where a trace came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +118,9 @@ pub struct Run {
     pub token_usage: Option<TokenUsage>,
     /// Its cost in USD.
     pub cost_usd: Option<f64>,
+    /// What that cost is made of, and why it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_parts: Option<CostParts>,
     /// How long it took, in milliseconds.
     pub latency_ms: Option<f64>,
     /// The error with which the run itself ended.
@@ -156,6 +159,9 @@ pub struct Trace {
     pub cost_usd: Option<f64>,
     /// Where the cost came from.
     pub cost_source: Option<CostSource>,
+    /// What that cost is made of, and why it is not known; absent for a trace that was stored by a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_parts: Option<CostParts>,
     /// Whatever the caller attached, or the resource and scope of an OTLP trace.
     pub metadata: Map<String, Value>,
     /// When it began.
@@ -185,6 +191,9 @@ pub struct Trace {
     pub span_count: u32,
     /// Spans that ended in an error.
     pub error_count: u32,
+    /// What is odd about its spans.
+    #[serde(default, skip_serializing_if = "Notes::is_empty")]
+    pub notes: Notes,
     /// The highest journal sequence number it has seen.
     pub seen_through: u64,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::meta::vocabulary;
-use crate::model::{TokenUsage, ToolCall};
+use crate::model::{CostParts, TokenUsage, ToolCall};
 use crate::text::is_blank;
 
 vocabulary! {
@@ -52,6 +52,8 @@ pub struct Subject<'a> {
     pub cost_usd: Option<f64>,
     /// What earlier runs of this agent cost in USD, the oldest first; empty when nobody knows.
     pub cost_history: &'a [f64],
+    /// What the cost is made of, and why it is not known.
+    pub cost_parts: Option<&'a CostParts>,
     /// Token counts.
     pub token_usage: Option<TokenUsage>,
     /// Why the model stopped, as it said.
@@ -95,6 +97,9 @@ impl Subject<'_> {
     pub fn lack(&self, need: Need) -> String {
         match need {
             Need::ToolCalls if self.tool_calls.is_some() => "no tool calls were made".to_owned(),
+            Need::Cost => {
+                self.cost_parts.and_then(CostParts::lack).unwrap_or_else(|| format!("{} not supplied", need.as_str()))
+            }
             _ => format!("{} not supplied", need.as_str()),
         }
     }

@@ -51,6 +51,7 @@ impl RuleCase {
             tools_catalogue: self.tools.as_ref(),
             expected_trajectory: self.expected_trajectory.as_ref(),
             cost_usd: self.cost_usd,
+            cost_parts: None,
             cost_history: self.cost_history.as_deref().unwrap_or_default(),
             token_usage: self.token_usage,
             finish_reasons: &self.finish_reasons,

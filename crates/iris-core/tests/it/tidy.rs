@@ -8,8 +8,13 @@ use std::path::{Path, PathBuf};
 const FILE_LINES_MAX: usize = 600;
 
 /// Rooms of the core from the ground up; a room imports from its own floor's rooms below only.
-const CORE_FLOORS: &[&[&str]] =
-    &[&["model", "text"], &["otlp", "detect"], &["dialect", "rules"], &["assemble", "evaluate"], &["contract"]];
+const CORE_FLOORS: &[&[&str]] = &[
+    &["model", "text"],
+    &["otlp", "detect", "price"],
+    &["dialect", "rules"],
+    &["assemble", "evaluate"],
+    &["contract"],
+];
 
 /// Rooms of the shell from the ground up. Rooms of one floor never import each other.
 const SHELL_FLOORS: &[&[&str]] = &[

@@ -5,6 +5,8 @@
 //! tool spans are one step. Never reads an attribute of a library: that is [`crate::dialect`]. Rows enter and a
 //! [`Trace`] leaves through [`understand`].
 
+mod cost;
+mod notes;
 mod run;
 mod tools;
 mod tree;
@@ -15,7 +17,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::model::{CostSource, Reading, Resource, Role, Row, RowKey, Run, Timestamp, Trace, TraceSource, UNMAPPED};
+use crate::model::{Reading, Resource, Role, Row, RowKey, Run, Timestamp, Trace, TraceSource, UNMAPPED};
+use crate::price::Prices;
 use tree::{Node, Tree};
 
 /// The name of an agent whose spans name neither agent nor service.
@@ -39,15 +42,22 @@ const RESOURCE_KEYS: [&str; 9] = [
 ];
 
 /// The trace that the rows of one trace id make, or nothing when no agent, model call, embedding or tool is among them.
+/// Model calls whose spans state no cost are priced by the list.
 pub fn understand(key: &RowKey, version: u32, rows: &[Arc<Row>]) -> Option<Trace> {
-    let tree = Tree::build(rows, 0);
+    understand_with(key, version, rows, Prices::list())
+}
+
+/// The same with other prices.
+pub fn understand_with(key: &RowKey, version: u32, rows: &[Arc<Row>], prices: &Prices) -> Option<Trace> {
+    let tree = Tree::build(rows, 0, prices);
     let stretches = run::stretches(&tree);
     let (first, last) = (stretches.runs.first()?, stretches.runs.last()?);
     let mut runs = run::describe_all(&tree, &stretches);
     let whole = stretches.whole();
-    let usage = usage::total(&tree, &whole);
+    let used = usage::Used::of(&tree, &whole);
+    let cost = cost::total(&tree, &whole, &used);
     let head = first.head(&tree)?;
-    let tool_calls = tools::trajectory(&tree, &whole);
+    let tool_calls = tools::whole(&tree, &stretches.runs);
     let (input, output) = (runs.first()?.input.clone(), runs.get(stretches.runs.len() - 1)?.output.clone());
     let agent_name = run::agent_name(&tree, first);
     let (session_id, user_id) = (
@@ -67,9 +77,10 @@ pub fn understand(key: &RowKey, version: u32, rows: &[Arc<Row>]) -> Option<Trace
         output,
         tool_calls,
         latency_ms: span_ms(timestamp, last.end(&tree).max(first.end(&tree))),
-        token_usage: usage.tokens,
-        cost_usd: usage.cost_usd,
-        cost_source: usage.cost_usd.map(|_| CostSource::Reported),
+        token_usage: used.tokens(),
+        cost_usd: cost.usd,
+        cost_source: cost.source,
+        cost_parts: cost.parts,
         metadata: metadata(key, &tree, head, model.as_deref()),
         timestamp,
         session_id: session_id.or_else(|| tree.any_of(|reading| reading.session_id.clone())),
@@ -79,7 +90,7 @@ pub fn understand(key: &RowKey, version: u32, rows: &[Arc<Row>]) -> Option<Trace
         environment: resource_text(&head.span.resource, &["deployment.environment.name", "deployment.environment"]),
         service_version: resource_text(&head.span.resource, &["service.version"]),
         runs: {
-            add_variants(rows, tree.variants, &mut runs);
+            add_variants(rows, tree.variants, prices, &mut runs);
             runs
         },
         partial: false,
@@ -87,15 +98,16 @@ pub fn understand(key: &RowKey, version: u32, rows: &[Arc<Row>]) -> Option<Trace
         conflicting_spans: tree.variants > 1,
         span_count: u32::try_from(tree.nodes.len()).unwrap_or(u32::MAX),
         error_count: tree.error_count(),
+        notes: notes::of(&tree, &whole, &used, stretches.runs.iter().all(|run| run.top.is_none())),
         seen_through: rows.iter().map(|row| row.position.seq).max().unwrap_or(0),
     };
     Some(trace)
 }
 
 /// A span id that came with several contents is judged in each of them: the runs that differ are runs of their own.
-fn add_variants(rows: &[Arc<Row>], variants: usize, runs: &mut Vec<Run>) {
+fn add_variants(rows: &[Arc<Row>], variants: usize, prices: &Prices, runs: &mut Vec<Run>) {
     for variant in 1..variants.min(VARIANTS_MAX + 1) {
-        let tree = Tree::build(rows, variant);
+        let tree = Tree::build(rows, variant, prices);
         for other in run::describe_all(&tree, &run::stretches(&tree)) {
             if !runs.contains(&other) {
                 runs.push(other);

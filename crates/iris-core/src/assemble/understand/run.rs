@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::{Node, Tree};
-use super::{span_ms, tools, usage};
+use super::{cost, span_ms, tools, usage};
 use crate::dialect;
 use crate::model::{Message, Reading, Role, Run, SpanId, Timestamp};
 
@@ -16,6 +16,9 @@ pub struct Stretch {
     pub top: Option<usize>,
     /// Its spans, itself included, in the order of start.
     pub places: Vec<usize>,
+    /// What lies beside all runs and is put down to this one: its tools, tokens and cost, never what it was asked or
+    /// answered.
+    pub taken: Vec<usize>,
 }
 
 /// All AI spans of a trace.
@@ -37,6 +40,14 @@ impl Stretches {
 }
 
 impl Stretch {
+    /// Its spans and those that are put down to it, in the order of start.
+    pub fn all(&self) -> Vec<usize> {
+        let mut all: Vec<usize> = self.places.iter().chain(&self.taken).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// The span that stands for the run.
     pub fn head<'t, 'a>(&self, tree: &'t Tree<'a>) -> Option<&'t Node<'a>> {
         tree.get(self.top.or_else(|| self.places.first().copied())?)
@@ -81,7 +92,7 @@ pub fn stretches(tree: &Tree<'_>) -> Stretches {
     for top in tops {
         let places = tree.below(top);
         if tree.call_role(&places) == Role::Llm {
-            runs.push(Stretch { top: Some(top), places });
+            runs.push(Stretch { top: Some(top), places, taken: Vec::new() });
         } else if tree.of(&places).any(|node| node.reading.role == Some(Role::Embedding)) {
             embeddings.extend(places);
         }
@@ -89,18 +100,42 @@ pub fn stretches(tree: &Tree<'_>) -> Stretches {
     embeddings.sort_unstable();
     if runs.is_empty() && !(beside.is_empty() && embeddings.is_empty()) {
         let places = if beside.is_empty() { embeddings } else { std::mem::take(&mut beside) };
-        runs.push(Stretch { top: None, places });
+        runs.push(Stretch { top: None, places, taken: Vec::new() });
     }
+    put_down(tree, &mut runs, &beside);
     Stretches { runs, beside }
 }
 
-/// Everything that is judged: the runs, then what models answered beside them. What else lies beside the only run is
-/// put down to it: its tools, tokens and cost are the trace's.
+/// Puts what lies beside the runs down to one of them each: the one that has the same answer, else the one during which
+/// it began, else the last one that began before it, else the first.
+fn put_down(tree: &Tree<'_>, runs: &mut [Stretch], beside: &[usize]) {
+    let mut answers: BTreeMap<&str, usize> = BTreeMap::new();
+    for (at, run) in runs.iter().enumerate() {
+        for id in run.places.iter().filter_map(|place| usage::answer_id(tree, *place)) {
+            answers.entry(id).or_insert(at);
+        }
+    }
+    let times: Vec<(Timestamp, Timestamp)> = runs.iter().map(|run| (run.start(tree), run.end(tree))).collect();
+    let mut owner: BTreeMap<usize, usize> = BTreeMap::new();
+    for place in beside.iter().copied() {
+        // What stands in something that lies beside goes with it. Parents stand before their children.
+        let with = tree.get(place).and_then(|node| node.parent).and_then(|parent| owner.get(&parent).copied());
+        let start = tree.get(place).map(|node| node.span.start).unwrap_or_default();
+        let during = || times.iter().rposition(|(from, to)| *from <= start && start <= *to);
+        let before = || times.iter().rposition(|(from, _)| *from <= start);
+        let same = usage::answer_id(tree, place).and_then(|id| answers.get(id).copied());
+        let run = with.or(same).or_else(during).or_else(before).unwrap_or(0);
+        owner.insert(place, run);
+        if let Some(run) = runs.get_mut(run) {
+            run.taken.push(place);
+        }
+    }
+}
+
+/// Everything that is judged: the runs, then what models answered beside them. What else lies beside the runs is put down
+/// to one of them, so that every tool, token and cost of the trace is in one run.
 pub fn describe_all(tree: &Tree<'_>, stretches: &Stretches) -> Vec<Run> {
-    let whole = stretches.whole();
-    let is_only = stretches.runs.len() == 1;
-    let of = |run: &Stretch| describe(tree, run, if is_only { &whole } else { &run.places });
-    let mut runs: Vec<Run> = stretches.runs.iter().map(of).collect();
+    let mut runs: Vec<Run> = stretches.runs.iter().map(|run| describe(tree, run, &run.all())).collect();
     let most = runs.len() + BESIDE_MAX;
     for call in calls(tree, &stretches.beside) {
         let output = call.words().filter(|text| !text.trim().is_empty());
@@ -115,10 +150,11 @@ pub fn describe_all(tree: &Tree<'_>, stretches: &Stretches) -> Vec<Run> {
 
 /// Everything about one run, with the tools, tokens and cost of some places.
 fn describe(tree: &Tree<'_>, stretch: &Stretch, places: &[usize]) -> Run {
-    let used = usage::total(tree, places);
+    let used = usage::Used::of(tree, places);
+    let cost = cost::total(tree, places, &used);
     let output = output(tree, stretch);
     let head = stretch.head(tree);
-    let tool_calls = tools::trajectory(tree, places).unwrap_or_default();
+    let tool_calls = tools::trajectory(tree, places).map(tools::calls).unwrap_or_default();
     let error = head.and_then(|node| node.reading.error.clone()).filter(|error| {
         // Some libraries let a tool's failure colour everything above it although the run went on and answered.
         output.is_none() || !tool_calls.iter().any(|call| call.error.as_ref() == Some(error))
@@ -129,8 +165,9 @@ fn describe(tree: &Tree<'_>, stretch: &Stretch, places: &[usize]) -> Run {
         input: input(tree, stretch),
         output,
         tool_calls,
-        token_usage: used.tokens,
-        cost_usd: used.cost_usd,
+        token_usage: used.tokens(),
+        cost_usd: cost.usd,
+        cost_parts: cost.parts,
         latency_ms: span_ms(stretch.start(tree), stretch.end(tree)),
         error,
         finish_reasons: finish_reasons(tree, stretch),

@@ -451,3 +451,4 @@ fn circles_and_strangers_do_no_harm() {
 }
 
 mod blank;
+mod owning;

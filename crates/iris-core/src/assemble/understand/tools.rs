@@ -7,18 +7,45 @@ use serde_json::Value;
 use super::tree::{Node, Tree};
 use super::{run, span_ms};
 use crate::dialect;
-use crate::model::{Message, Part, Role, ToolCall};
+use crate::model::{Message, Part, Role, Timestamp, ToolCall};
+
+/// One step and when it began, where a span says so.
+pub type Step = (Option<Timestamp>, ToolCall);
 
 /// The tools used among some places, in order. None when the spans cannot tell, empty when they say that none ran.
-pub fn trajectory(tree: &Tree<'_>, places: &[usize]) -> Option<Vec<ToolCall>> {
+pub fn trajectory(tree: &Tree<'_>, places: &[usize]) -> Option<Vec<Step>> {
     let talk = Talk::of(tree, places);
     let seen = places.iter().any(|at| tree.role(*at) == Some(Role::Tool));
     if seen {
         return Some(from_spans(tree, places, &talk));
     }
     let calls = talk.requests.iter().filter(|request| !is_no_tool(request.name)).map(|request| request.step(&talk));
-    let calls: Vec<ToolCall> = calls.collect();
+    let calls: Vec<Step> = calls.map(|step| (None, step)).collect();
     (!calls.is_empty() || talk.is_known).then_some(calls)
+}
+
+/// Steps without their times.
+pub fn calls(steps: Vec<Step>) -> Vec<ToolCall> {
+    steps.into_iter().map(|(_, step)| step).collect()
+}
+
+/// The tools of all runs, each in one: in order of start where all spans say when.
+pub fn whole(tree: &Tree<'_>, runs: &[run::Stretch]) -> Option<Vec<ToolCall>> {
+    let each: Vec<Vec<Step>> = runs.iter().filter_map(|run| trajectory(tree, &run.all())).collect();
+    if each.is_empty() {
+        return None;
+    }
+    let mut steps: Vec<Step> = each.into_iter().flatten().collect();
+    if runs.len() > 1 && steps.iter().all(|(start, _)| start.is_some()) {
+        steps.sort_by_key(|(start, _)| *start);
+    }
+    Some(calls(steps))
+}
+
+/// Spans of tools that record what a span around them records.
+pub fn doubled(tree: &Tree<'_>, places: &[usize]) -> u32 {
+    let is_double = |at: usize| tree.get(at).is_some_and(is_tool) && same_call_above(tree, at).is_some();
+    u32::try_from(places.iter().filter(|at| is_double(**at)).count()).unwrap_or(u32::MAX)
 }
 
 /// Names of steps that models call like tools and that run nothing.
@@ -36,7 +63,7 @@ fn is_tool(node: &Node<'_>) -> bool {
     node.reading.role == Some(Role::Tool) && !is_no_tool(name) && !is_no_tool(&node.span.name) && !finish
 }
 
-fn from_spans(tree: &Tree<'_>, places: &[usize], talk: &Talk<'_>) -> Vec<ToolCall> {
+fn from_spans(tree: &Tree<'_>, places: &[usize], talk: &Talk<'_>) -> Vec<Step> {
     let mut steps: BTreeMap<usize, ToolCall> = BTreeMap::new();
     let mut used = BTreeSet::new();
     for at in places.iter().copied() {
@@ -48,28 +75,65 @@ fn from_spans(tree: &Tree<'_>, places: &[usize], talk: &Talk<'_>) -> Vec<ToolCal
         }
     }
     let mut ordered = Vec::with_capacity(steps.len());
+    let mut all_asked = true;
     for (at, mut step) in steps {
         let request = talk.complete(&mut step, &mut used);
+        all_asked &= request.is_some();
         if step.error.is_none() {
             step.error = step.output.as_ref().and_then(dialect::announced_error);
         }
         // Clocks of whole milliseconds let parallel calls start together: then the model's order counts.
-        let start = tree.get(at).map(|node| node.span.start);
+        let start = tree.get(at).map(|node| node.begun);
         ordered.push((start, request.unwrap_or(usize::MAX), at, step));
     }
     ordered.sort_by_key(|(start, request, at, _)| (*start, *request, *at));
-    ordered.into_iter().map(|(_, _, _, step)| step).collect()
+    if all_asked {
+        add_unseen(talk, &used, &mut ordered);
+    }
+    ordered.into_iter().map(|(start, _, _, step)| (start, step)).collect()
 }
 
-/// The outermost tool span that records the same call: same tool, no model call or agent between.
+/// Adds calls that left no span although the models were told their results: where every span of a tool was asked for,
+/// what was asked for and answered beyond that ran too.
+fn add_unseen(talk: &Talk<'_>, used: &BTreeSet<usize>, ordered: &mut Vec<(Option<Timestamp>, usize, usize, ToolCall)>) {
+    if ordered.is_empty() {
+        return;
+    }
+    for (number, request) in talk.requests.iter().enumerate() {
+        let answered = request.id.is_some_and(|id| talk.results.contains_key(id));
+        let has_span = || ordered.iter().any(|(_, _, _, step)| step.call_id.as_deref() == request.id);
+        if used.contains(&number) || !answered || is_no_tool(request.name) || has_span() {
+            continue;
+        }
+        // It stands behind what was asked for before it, and began no later than what follows.
+        let place = ordered.iter().rposition(|(_, before, _, _)| *before < number).map_or(0, |at| at + 1);
+        let start = place.checked_sub(1).and_then(|at| ordered.get(at)).or(ordered.first()).and_then(|step| step.0);
+        ordered.insert(place, (start, number, usize::MAX, request.step(talk)));
+    }
+}
+
+/// The outermost tool span that records the same call: same tool, no model call or agent between. An adapter puts the name
+/// of a server in front of the tool's: `mcp__harbor__find` around `find`.
 fn same_call_above(tree: &Tree<'_>, at: usize) -> Option<usize> {
-    let name = |at: usize| tree.get(at).and_then(|node| node.reading.tool_name.as_deref());
+    let node = tree.get(at)?;
     let id = |at: usize| tree.get(at).and_then(|node| node.reading.tool_call_id.as_deref());
     let differ = |above: usize| matches!((id(at), id(above)), (Some(one), Some(two)) if one != two);
     tree.ancestors(at)
         .take_while(|above| !matches!(tree.role(*above), Some(Role::Agent | Role::Llm)))
-        .filter(|above| tree.get(*above).is_some_and(is_tool) && name(*above) == name(at) && !differ(*above))
+        .filter(|above| tree.get(*above).is_some_and(is_tool) && !differ(*above))
+        .filter(|above| tree.get(*above).is_some_and(|outer| is_same_tool(outer, node)))
         .last()
+}
+
+fn is_same_tool(outer: &Node<'_>, inner: &Node<'_>) -> bool {
+    let (outer, inner) = (&outer.reading, &inner.reading);
+    if outer.tool_name == inner.tool_name {
+        return true;
+    }
+    let (Some(adapter), Some(tool)) = (outer.tool_name.as_deref(), inner.tool_name.as_deref()) else { return false };
+    let prefix = adapter.strip_suffix(tool).filter(|_| !tool.is_empty());
+    let differ = matches!((&outer.tool_arguments, &inner.tool_arguments), (Some(one), Some(two)) if one != two);
+    prefix.is_some_and(|prefix| prefix.ends_with(['_', '-', '.', '/', ':'])) && !differ
 }
 
 fn step(node: &Node<'_>) -> ToolCall {

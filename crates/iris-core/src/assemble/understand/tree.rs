@@ -5,15 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::dialect::{self, DETAILS_EVENT};
-use crate::model::{Observation, RawLog, RawSpan, Reading, Role, Row, SpanId, StatusCode, Usage};
+use crate::model::{Observation, RawLog, RawSpan, Reading, Role, Row, SpanId, StatusCode, Timestamp, Usage};
+use crate::price::Prices;
 
 /// How many ancestors of a span are looked at; a chain of spans deeper than this is no program's.
 const ANCESTORS_MAX: usize = 256;
+/// How much earlier than its parent a span may begin, in nanoseconds, before its clock is taken to be late: clocks of one
+/// machine differ by less.
+pub const SKEW_NANOS: u64 = 1_000_000_000;
 
 /// One span with what it means.
 pub struct Node<'a> {
     pub span: &'a RawSpan,
     pub reading: Cow<'a, Reading>,
+    /// When it began, by the clock of the first process.
+    pub begun: Timestamp,
     pub parent: Option<usize>,
     pub children: Vec<usize>,
 }
@@ -25,12 +31,14 @@ pub struct Tree<'a> {
     pub roots: Vec<usize>,
     /// The most different contents that one span id came with.
     pub variants: usize,
+    /// What model calls cost.
+    pub prices: &'a Prices,
 }
 
 impl<'a> Tree<'a> {
     /// Puts the rows together. Where a span id came with several contents, takes the one numbered `variant`, or the
     /// last.
-    pub fn build(rows: &'a [Arc<Row>], variant: usize) -> Self {
+    pub fn build(rows: &'a [Arc<Row>], variant: usize, prices: &'a Prices) -> Self {
         let mut spans: BTreeMap<SpanId, Vec<(&Row, &RawSpan)>> = BTreeMap::new();
         let mut logs: BTreeMap<SpanId, Vec<(&Row, &RawLog)>> = BTreeMap::new();
         for row in rows {
@@ -51,12 +59,61 @@ impl<'a> Tree<'a> {
                 Some(logs) => Cow::Owned(joined(&row.reading, logs)),
                 None => Cow::Borrowed(&row.reading),
             };
-            nodes.push(Node { span, reading, parent: None, children: Vec::new() });
+            nodes.push(Node { span, reading, begun: span.start, parent: None, children: Vec::new() });
         }
         nodes.sort_by_key(|node| (node.span.start, node.span.span_id));
-        let mut tree = Self { nodes, roots: Vec::new(), variants };
+        let mut tree = Self { nodes, roots: Vec::new(), variants, prices };
         tree.link();
+        if let Some(starts) = tree.corrected_starts() {
+            tree.reorder(&starts);
+        }
         tree
+    }
+
+    /// When each span began by the clock of the first process, or nothing when clocks agree. A span that began well
+    /// before its parent, and all below it, was timed by a clock that is late by at least that much.
+    fn corrected_starts(&self) -> Option<Vec<u64>> {
+        let raw = |at: usize| self.get(at).map_or(0, |node| node.span.start.as_unix_nanos());
+        let mut late = vec![0_u64; self.nodes.len()];
+        let mut is_late = false;
+        let mut open = self.roots.clone();
+        while let Some(at) = open.pop() {
+            let by = late.get(at).copied().unwrap_or(0);
+            let start = raw(at).saturating_add(by);
+            for child in self.get(at).map(|node| node.children.as_slice()).unwrap_or_default() {
+                let begun = raw(*child).saturating_add(by);
+                let missing = start.saturating_sub(begun);
+                let late_by = by.saturating_add(if missing > SKEW_NANOS { missing } else { 0 });
+                is_late |= late_by > 0;
+                if let Some(slot) = late.get_mut(*child) {
+                    *slot = late_by;
+                }
+                open.push(*child);
+            }
+        }
+        is_late.then(|| late.iter().enumerate().map(|(at, by)| raw(at).saturating_add(*by)).collect())
+    }
+
+    /// Puts the spans in the order of other starts and links them anew. A parent stays before its children.
+    fn reorder(&mut self, starts: &[u64]) {
+        let depth = |at: usize| self.ancestors(at).count();
+        let mut keys: Vec<(u64, usize, SpanId, usize)> = Vec::with_capacity(self.nodes.len());
+        for (at, node) in self.nodes.iter().enumerate() {
+            keys.push((starts.get(at).copied().unwrap_or(0), depth(at), node.span.span_id, at));
+        }
+        keys.sort_unstable();
+        let mut taken: Vec<Option<Node<'a>>> = std::mem::take(&mut self.nodes).into_iter().map(Some).collect();
+        let in_order = keys.iter().filter_map(|(begun, .., at)| Some((*begun, taken.get_mut(*at)?.take()?)));
+        self.nodes = in_order
+            .map(|(begun, node)| Node {
+                begun: Timestamp::from_unix_nanos(begun),
+                parent: None,
+                children: Vec::new(),
+                ..node
+            })
+            .collect();
+        self.roots.clear();
+        self.link();
     }
 
     /// Finds every span's parent and children; a span that would be its own ancestor is a root.
@@ -224,6 +281,8 @@ fn several(calls: &[&Reading], reading: &mut Reading) {
         cache_read: sum(|usage| usage.cache_read),
         cache_write: sum(|usage| usage.cache_write),
         reasoning: sum(|usage| usage.reasoning),
+        input_audio: sum(|usage| usage.input_audio),
+        output_audio: sum(|usage| usage.output_audio),
     };
     if usage.input.is_some() || usage.output.is_some() {
         reading.usage = usage;

@@ -163,7 +163,10 @@ fn message(event: &str, body: &Map<String, Value>) -> Option<(bool, Message)> {
         TOOL => "tool",
         _ => return None,
     };
-    let message = match (event, body.get("message")) {
+    // A span event can hold the message as a text only.
+    let whole = body.get("message").filter(|_| event == CHOICE).map(salvage::unwrapped);
+    let whole = whole.filter(|whole| ["content", "tool_calls", "role"].iter().any(|key| whole.get(*key).is_some()));
+    let message = match (event, whole.as_ref().or_else(|| body.get("message"))) {
         (CHOICE, Some(Value::Object(inner))) => read_one(inner, role),
         (CHOICE, Some(content)) => {
             let mut inner = Map::from_iter([("content".to_owned(), content.clone())]);

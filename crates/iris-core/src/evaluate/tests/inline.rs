@@ -16,6 +16,7 @@ fn trace(output: Option<&str>) -> Trace {
         token_usage: None,
         cost_usd: None,
         cost_source: None,
+        cost_parts: None,
         metadata: serde_json::Map::new(),
         timestamp: now(),
         session_id: None,
@@ -30,6 +31,7 @@ fn trace(output: Option<&str>) -> Trace {
         conflicting_spans: false,
         span_count: 1,
         error_count: 0,
+        notes: crate::model::Notes::default(),
         seen_through: 7,
     }
 }

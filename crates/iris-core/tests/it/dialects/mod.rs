@@ -113,3 +113,41 @@ fn embeddings_alone_are_judged_as_unknown() {
         }
     }
 }
+
+/// Every scenario of a folder, shuffled and split ten ways: no number, text or step may depend on the order of arrival.
+/// `IRIS_CAPTURES=dir cargo test -p iris-core whatever_the_order -- --ignored --nocapture`.
+#[test]
+#[ignore = "needs a folder of captures"]
+#[expect(clippy::print_stdout, reason = "the answer of a run by hand")]
+fn captures_come_out_the_same_whatever_the_order() {
+    let Some(folder) = std::env::var_os("IRIS_CAPTURES") else { panic!("IRIS_CAPTURES names no folder") };
+    let (mut traces, mut ways) = (0, 0);
+    for capture in capture::all(Path::new(&folder)) {
+        let straight = plain(&capture.traces(|rows| rows));
+        traces += straight.len();
+        for seed in 0..10_u64 {
+            let requests = usize::try_from(seed).unwrap() * 4 + 1;
+            let split = capture.split(seed, requests).traces(|rows| capture::shuffled(rows, !seed));
+            assert_eq!(straight, plain(&split), "{} seed {seed}", capture.name());
+            ways += 1;
+        }
+    }
+    println!("{traces} traces, {ways} shuffles");
+}
+
+/// Every tool call of a trace is in exactly one of its runs, and so are its tokens.
+#[test]
+fn every_tool_call_and_token_is_in_one_run() {
+    for (capture, traces) in understood() {
+        for trace in traces.iter().filter(|trace| !trace.conflicting_spans) {
+            let mut all: Vec<String> = trace.tool_calls.iter().flatten().map(|call| format!("{call:?}")).collect();
+            let mut of_runs: Vec<String> =
+                trace.runs.iter().flat_map(|run| &run.tool_calls).map(|call| format!("{call:?}")).collect();
+            all.sort();
+            of_runs.sort();
+            assert_eq!(all, of_runs, "{}", capture.name());
+            let sum = trace.runs.iter().filter_map(|run| run.token_usage?.prompt_tokens).reduce(|one, two| one + two);
+            assert_eq!(trace.token_usage.and_then(|usage| usage.prompt_tokens), sum, "{}", capture.name());
+        }
+    }
+}
