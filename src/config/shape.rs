@@ -8,6 +8,9 @@ use super::keys;
 /// Maps whose names a person chooses and whose values are text; in every other such map what reads as a number is one.
 const TEXT_MAPS: &[&str] = &["forward.headers"];
 
+/// Lists whose items are maps of their own; every other list is of texts.
+const MAP_LISTS: &[&str] = &["cost.prices"];
+
 /// The units that stand last in names: a key that is not set by default still shows that it is a number.
 const UNITS: [&str; 6] = ["_max", "_min", "_ms", "_bytes", "_days", "_usd"];
 
@@ -37,6 +40,7 @@ impl<'a> Shape<'a> {
             Value::Object(_) if TEXT_MAPS.contains(&path) => Self::Texts,
             Value::Object(fields) if fields.is_empty() => Self::Any,
             Value::Object(fields) => Self::Keys(fields),
+            Value::Array(_) if MAP_LISTS.contains(&path) => Self::Any,
             Value::Array(_) => Self::List,
             Value::Null if UNITS.iter().any(|unit| path.ends_with(unit)) => Self::Any,
             Value::Null | Value::String(_) => Self::Text,

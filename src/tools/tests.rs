@@ -340,7 +340,7 @@ async fn bare_calls_of_one_conversation_are_judged_together() {
             tool_calls: Some(if n == 1 { serde_json::from_value(failed).unwrap() } else { Vec::new() }),
             ..logged.clone()
         };
-        let position = Position { lane: Lane::Traces, seq: 1000 + u64::from(n), ordinal: 0 };
+        let position = Position { lane: Lane::Traces, seq: (1 << 62) + u64::from(n), ordinal: 0 };
         backend.store.write(ToolWrite::Trace { trace, spans: Vec::new(), position }).await.unwrap();
     }
     let detail = stand.app.trace_detail(&"04".repeat(16), &Caller::local()).await.unwrap();
@@ -348,7 +348,7 @@ async fn bare_calls_of_one_conversation_are_judged_together() {
     assert_eq!(told["trace_ids"].as_array().map(Vec::len), Some(4), "{told}");
     assert_eq!((&told["session_id"], &told["tool_calls"][0]["call_id"]), (&json!("s-1"), &json!("c1")));
     let results = told["evaluation"]["rule_results"].as_array().unwrap();
-    let hidden = results.iter().find(|result| result["rule_name"] == "no_silent_tool_failure").unwrap();
+    let hidden = results.iter().find(|result| result["ruleName"] == "no_silent_tool_failure").unwrap();
     assert_eq!(hidden["state"], "fail", "{hidden}");
     assert!(names(&detail["untrusted"]["fields"]).contains(&"conversation.tool_calls"));
     let alone = stand.app.trace_detail(&id, &Caller::local()).await.unwrap();
