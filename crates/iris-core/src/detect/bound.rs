@@ -212,7 +212,7 @@ fn beside(text: &str, providers: &[(usize, usize, bool)], hits: &mut Apart) {
         if whole
             && drawn
             && !other
-            && secret.bytes().all(|byte| is_key_byte(byte))
+            && secret.bytes().all(is_key_byte)
             && !secret.contains(['/', '.'])
             && entropy(secret) >= 3.0
         {
@@ -268,7 +268,7 @@ impl Bound<'_> {
         let rejected = OTHER_NAMES.iter().any(|name| called.contains(name)) || called.contains("hash");
         let chained = !self.firm && secret.trim_end_matches('=').contains(['=', ':']);
         // AWS's secret keys have forty characters; a value of another length is something else.
-        let misfit = called.contains("aws") && called.contains("secret") && !(secret.len() == 40);
+        let misfit = called.contains("aws") && called.contains("secret") && secret.len() != 40;
         if rejected
             || chained
             || misfit

@@ -113,7 +113,7 @@ pub(super) fn is_verhoeff(number: &str) -> bool {
         "2793806415",
         "7046913258",
     ];
-    let pick = |row: &str, place: u32| row.bytes().nth(place as usize).map_or(0, |byte| u32::from(byte - b'0'));
+    let pick = |row: &str, place: u32| row.as_bytes().get(place as usize).map_or(0, |byte| u32::from(byte - b'0'));
     let d = digits(number);
     let check = d.iter().rev().enumerate().fold(0_u32, |check, (place, digit)| {
         let turned = TURNS.get(place % 8).map_or(0, |row| pick(row, *digit));

@@ -143,20 +143,17 @@ impl Places {
         let mut places = Self::default();
         for found in table.words.iter().flat_map(|words| words.find_overlapping_iter(text)) {
             match table.owners.get(found.pattern().as_usize()) {
-                Some(Owner::Row(row, begins)) => {
-                    if !begins || !follows_a_name(bytes, found.start()) {
-                        places.rows.push((*row, found.start(), found.end()));
-                        if *begins && is_mark(bytes.get(found.range()).unwrap_or_default()) {
-                            places.tokens.push(found.range());
-                        }
+                Some(Owner::Row(row, begins)) if !begins || !follows_a_name(bytes, found.start()) => {
+                    places.rows.push((*row, found.start(), found.end()));
+                    if *begins && is_mark(bytes.get(found.range()).unwrap_or_default()) {
+                        places.tokens.push(found.range());
                     }
                 }
                 Some(Owner::Word(word)) => places.words.push((*word, found.range())),
                 Some(Owner::Provider(by_itself)) if is_apart(bytes, found.start()) => {
                     places.providers.push((found.start(), found.end(), *by_itself));
                 }
-                Some(Owner::Provider(_)) => {}
-                None => {}
+                Some(Owner::Row(..) | Owner::Provider(_)) | None => {}
             }
         }
         if let Some(row) = table.dotted {
