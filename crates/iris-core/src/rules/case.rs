@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::{Need, RuleMeta, STEPS_MAX, Subject};
+use super::{Need, RuleMeta, STEPS_MAX, Subject, failure};
 use crate::model::ToolCall;
 use crate::text::{TEXT_BYTES_MAX, Term, View, spoken, terms};
 
@@ -15,6 +15,7 @@ pub struct Case<'a> {
     said: OnceCell<Option<String>>,
     said_terms: OnceCell<Vec<Term>>,
     asked_terms: OnceCell<Vec<Term>>,
+    failures: OnceCell<Vec<Option<&'static str>>>,
 }
 
 impl<'a> Case<'a> {
@@ -27,6 +28,7 @@ impl<'a> Case<'a> {
             said: OnceCell::new(),
             said_terms: OnceCell::new(),
             asked_terms: OnceCell::new(),
+            failures: OnceCell::new(),
         }
     }
 
@@ -68,6 +70,11 @@ impl<'a> Case<'a> {
     pub fn steps(&self) -> &'a [ToolCall] {
         let steps = self.subject.tool_calls.unwrap_or_default();
         steps.get(..STEPS_MAX).unwrap_or(steps)
+    }
+
+    /// Why the step at `at` failed, as [`failure`] says; nothing when it did not.
+    pub fn failure(&self, at: usize) -> Option<&'static str> {
+        self.failures.get_or_init(|| self.steps().iter().map(failure).collect()).get(at).copied().flatten()
     }
 
     /// What a rule reads of this case that lies beyond a limit and is not looked at, in words. A rule that found nothing

@@ -128,6 +128,9 @@ fn parameters(list: &str) -> Vec<&str> {
 
 fn python_functions(code: &str) -> Vec<Function<'_>> {
     let mut found = Vec::new();
+    if !code.contains("def ") {
+        return found;
+    }
     for head in DEF.captures_iter(code).take(FUNCTIONS_MAX) {
         let (Some(whole), Some(list), Some(indent)) = (head.get(0), head.name("p"), head.name("i")) else { continue };
         let inline = head.name("o").map_or("", |one| one.as_str()).trim();
@@ -155,6 +158,9 @@ fn python_functions(code: &str) -> Vec<Function<'_>> {
 
 fn braced_functions(code: &str) -> Vec<Function<'_>> {
     let mut found = Vec::new();
+    if !code.contains('{') {
+        return found;
+    }
     for head in BRACED.captures_iter(code).take(FUNCTIONS_MAX) {
         let (Some(whole), Some(list)) = (head.get(0), head.name("p")) else { continue };
         let opened = whole.end() - head.name("o").map_or(0, |one| one.len());

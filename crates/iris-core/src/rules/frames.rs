@@ -19,46 +19,43 @@ fn pattern(source: &'static str) -> Regex {
 const QUOTED_BYTES_MAX: usize = 320;
 const NESTED_MAX: usize = 6;
 
+/// What opens a quotation, and what closes it.
+const PAIRS: [(char, char); 9] =
+    [('"', '"'), ('`', '`'), ('\'', '\''), ('“', '”'), ('„', '“'), ('«', '»'), ('‘', '’'), ('「', '」'), ('『', '』')];
+
+/// Whether a character that begins with this byte may open or close a quotation, or end a line.
+const fn may_matter(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'"' | b'\'' | b'`' | 0xC2 | 0xE2 | 0xE3)
+}
+
 /// The quotations of a text, by their ends: of one line and bounded length. A straight apostrophe opens one only where no
 /// letter stands before it, and closes it only where none follows.
 fn quotations(text: &str) -> Vec<Range<usize>> {
-    const PAIRS: [(char, char); 9] = [
-        ('"', '"'),
-        ('`', '`'),
-        ('\'', '\''),
-        ('“', '”'),
-        ('„', '“'),
-        ('«', '»'),
-        ('‘', '’'),
-        ('「', '」'),
-        ('『', '』'),
-    ];
-    if !text.contains(|c: char| PAIRS.iter().any(|(open, _)| c == *open)) {
-        return Vec::new();
-    }
     let mut found = Vec::new();
     let mut open: [Option<usize>; PAIRS.len()] = [None; PAIRS.len()];
-    let mut before = ' ';
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
+    for (at, _) in text.bytes().enumerate().filter(|(_, byte)| may_matter(*byte)) {
+        let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) else { continue };
         if c == '\n' {
             open = [None; PAIRS.len()];
+            continue;
         }
-        let inner = |next: Option<&(usize, char)>| next.is_some_and(|(_, next)| next.is_alphanumeric());
-        let is_apostrophe = matches!(c, '\'' | '’');
+        if !PAIRS.iter().any(|(opens, closes)| c == *opens || c == *closes) {
+            continue;
+        }
+        let end = at + c.len_utf8();
+        let is_inner = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let inside = matches!(c, '\'' | '’') && is_inner(text.get(end..).and_then(|rest| rest.chars().next()));
+        let before = c == '\'' && is_inner(text.get(..at).and_then(|head| head.chars().next_back()));
         for ((opens, closes), start) in PAIRS.iter().zip(&mut open) {
-            let close = start.filter(|_| c == *closes && !(is_apostrophe && inner(chars.peek())));
-            if let Some(from) = close {
-                let range = from..at + c.len_utf8();
-                if range.len() <= QUOTED_BYTES_MAX {
-                    found.push(range);
+            if let Some(from) = start.filter(|_| c == *closes && !inside) {
+                if end - from <= QUOTED_BYTES_MAX {
+                    found.push(from..end);
                 }
                 *start = None;
-            } else if c == *opens && start.is_none() && !(c == '\'' && before.is_alphanumeric()) {
+            } else if c == *opens && start.is_none() && !before {
                 *start = Some(at);
             }
         }
-        before = c;
     }
     found
 }

@@ -4,6 +4,7 @@
 //! Work is bounded: so many bytes of results, so many instructions, so many searches; what is left then is reported as
 //! cut, never as clean.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -80,46 +81,56 @@ pub enum Reading {
     Trusted,
 }
 
-/// The values of a call's arguments.
-#[derive(Debug, Default)]
-pub struct Values(Vec<String>);
+/// The values of a call's arguments, read when somebody asks for them.
+#[derive(Debug)]
+pub struct Values<'a> {
+    step: &'a ToolCall,
+    all: OnceCell<Vec<String>>,
+}
 
-impl Values {
+impl<'a> Values<'a> {
+    /// The values of one call.
+    pub const fn of(step: &'a ToolCall) -> Self {
+        Self { step, all: OnceCell::new() }
+    }
+
     /// Every scalar, and the addresses and accounts inside longer ones, in lower case.
-    pub fn of(step: &ToolCall) -> Self {
-        let mut values = Self::default();
-        if let Some(input) = &step.input {
-            values.add(input, 0);
-        }
-        values
+    fn all(&self) -> &[String] {
+        self.all.get_or_init(|| {
+            let mut values = Vec::new();
+            if let Some(input) = &self.step.input {
+                add(&mut values, input, 0);
+            }
+            values
+        })
     }
+}
 
-    fn add(&mut self, value: &Value, depth: usize) {
-        if depth > 16 || self.0.len() >= VALUES_MAX {
-            return;
-        }
-        match value {
-            Value::Object(fields) => fields.values().for_each(|value| self.add(value, depth + 1)),
-            Value::Array(items) => items.iter().for_each(|item| self.add(item, depth + 1)),
-            Value::String(text) => self.add_text(head(text, 4096)),
-            Value::Number(number) => self.0.push(number.to_string()),
-            Value::Bool(_) | Value::Null => {}
-        }
+fn add(values: &mut Vec<String>, value: &Value, depth: usize) {
+    if depth > 16 || values.len() >= VALUES_MAX {
+        return;
     }
+    match value {
+        Value::Object(fields) => fields.values().for_each(|value| add(values, value, depth + 1)),
+        Value::Array(items) => items.iter().for_each(|item| add(values, item, depth + 1)),
+        Value::String(text) => add_text(values, head(text, 4096)),
+        Value::Number(number) => values.push(number.to_string()),
+        Value::Bool(_) | Value::Null => {}
+    }
+}
 
-    fn add_text(&mut self, text: &str) {
-        let view = View::folded(text);
-        let whole = view.text().trim();
-        if whole.is_empty() {
-            return;
-        }
-        if whole.len() <= VALUE_BYTES_MAX {
-            self.0.push(whole.to_lowercase());
-        }
-        if whole.len() > 12 {
-            let inside = TOKEN.find_iter(whole).map(|token| token.as_str().trim_end_matches(['.', ',', ';', ':']));
-            self.0.extend(inside.filter(|token| *token != whole).take(8).map(str::to_lowercase));
-        }
+fn add_text(values: &mut Vec<String>, text: &str) {
+    let view = View::folded(text);
+    let whole = view.text().trim();
+    if whole.is_empty() {
+        return;
+    }
+    if whole.len() <= VALUE_BYTES_MAX {
+        values.push(whole.to_lowercase());
+    }
+    if whole.len() > 12 {
+        let inside = TOKEN.find_iter(whole).map(|token| token.as_str().trim_end_matches(['.', ',', ';', ':']));
+        values.extend(inside.filter(|token| *token != whole).take(8).map(str::to_lowercase));
     }
 }
 
@@ -179,6 +190,17 @@ enum Delegated {
     All,
 }
 
+/// A result that is being read.
+struct Reply<'a> {
+    at: usize,
+    step: &'a ToolCall,
+    values: &'a Values<'a>,
+    /// How much had been read before it.
+    known: usize,
+    /// Whether the user named what it is the result of, once that is known.
+    named: OnceCell<bool>,
+}
+
 #[derive(Debug)]
 struct Instruction {
     result: usize,
@@ -188,12 +210,45 @@ struct Instruction {
     delegated: Delegated,
 }
 
+/// What the user asked; what it asks for is found when somebody wants to know.
+#[derive(Debug)]
+struct Ask {
+    text: String,
+    /// In lower case.
+    lower: String,
+    wants: OnceCell<Families>,
+    delegates: OnceCell<bool>,
+}
+
+impl Ask {
+    fn new(ask: &str) -> Self {
+        let text = head(ask, RESULT_BYTES_MAX).to_owned();
+        Self { lower: text.to_lowercase(), text, wants: OnceCell::new(), delegates: OnceCell::new() }
+    }
+
+    /// The families of the actions that the user asks for.
+    fn wants(&self) -> Families {
+        *self.wants.get_or_init(|| {
+            let ask = self.text.as_str();
+            let verbs = directive::verbs_of(ask).map(directive::of_word).fold(Families::default(), Families::and);
+            // Who gives the address wants that page; who speaks of links wants those that turn up.
+            let gives = TOKEN.find_iter(ask).any(|one| !one.as_str().contains('@') && one.as_str().contains('.'));
+            let about_addresses = !gives && directive::words(ask).any(|(_, word)| directive::is_address_word(word));
+            if about_addresses { verbs.and(directive::visit()) } else { verbs }
+        })
+    }
+
+    /// Whether the user tells the agent to do what some text says.
+    fn delegates(&self) -> bool {
+        let own = |found: regex::Match<'_>| OWN_LIST.is_match(found.as_str());
+        *self.delegates.get_or_init(|| DELEGATES.find_iter(&self.text).any(|found| !own(found)))
+    }
+}
+
 /// What was asked and read so far.
 #[derive(Debug)]
 pub struct Trail {
-    asked: String,
-    asked_for: Families,
-    delegates: bool,
+    ask: Ask,
     instructions: Vec<Instruction>,
     /// Statements that an instruction told the agent to make: in lower case.
     dictated: Vec<String>,
@@ -211,16 +266,8 @@ pub struct Trail {
 impl Trail {
     /// A trail that begins with what the user asked.
     pub fn new(ask: &str) -> Self {
-        let ask = head(ask, RESULT_BYTES_MAX);
-        let verbs = directive::verbs_of(ask).map(directive::of_word).fold(Families::default(), Families::and);
-        // Who gives the address wants that page; who speaks of links wants those that turn up.
-        let gives = TOKEN.find_iter(ask).any(|one| !one.as_str().contains('@') && one.as_str().contains('.'));
-        let about_addresses = !gives && directive::words(ask).any(|(_, word)| directive::is_address_word(word));
-        let delegates = DELEGATES.find_iter(ask).any(|found| !OWN_LIST.is_match(found.as_str()));
         Self {
-            asked: ask.to_lowercase(),
-            asked_for: if about_addresses { verbs.and(directive::visit()) } else { verbs },
-            delegates,
+            ask: Ask::new(ask),
             instructions: Vec::new(),
             dictated: Vec::new(),
             rest: String::new(),
@@ -243,18 +290,21 @@ impl Trail {
     }
 
     /// The result whose instruction a call obeys, if it does.
-    pub fn obeyed(&mut self, step: &ToolCall, values: &Values) -> Option<usize> {
-        let acts = directive::of_tool(&step.tool_name);
-        if acts.is_empty() || self.instructions.is_empty() {
+    pub fn obeyed(&mut self, step: &ToolCall, values: &Values<'_>) -> Option<usize> {
+        if self.instructions.is_empty() {
             return None;
         }
-        let own: Vec<&String> = values.0.iter().filter(|value| !holds(&self.asked, value)).collect();
+        let acts = directive::of_tool(&step.tool_name);
+        if acts.is_empty() {
+            return None;
+        }
+        let own: Vec<&String> = values.all().iter().filter(|value| !holds(&self.ask.lower, value)).collect();
         let fitting: Vec<&Instruction> = self
             .instructions
             .iter()
             .filter(|one| {
                 let shared = acts.shared(one.families);
-                let asked = !shared.shared(self.asked_for).is_empty();
+                let asked = !shared.shared(self.ask.wants()).is_empty();
                 !shared.is_empty()
                     && match one.delegated {
                         Delegated::All => false,
@@ -272,7 +322,7 @@ impl Trail {
                 return named && !self.exact.contains(value);
             }
             if !holds(scope, value) {
-                return says_date(scope, value) && !says_date(&self.asked, value);
+                return says_date(scope, value) && !says_date(&self.ask.lower, value);
             }
             searches += 1;
             searches <= SEARCHES_MAX && !holds(&self.rest, value)
@@ -291,14 +341,14 @@ impl Trail {
     }
 
     /// Reads the result of a call. What a tool that acts says is an echo of its arguments and is not read.
-    pub fn read(&mut self, at: usize, step: &ToolCall, values: &Values, reading: Reading) {
+    pub fn read(&mut self, at: usize, step: &ToolCall, values: &Values<'_>, reading: Reading) {
         if !directive::of_tool(&step.tool_name).without(directive::visit()).is_empty() {
             return;
         }
         let mut texts = step.output.as_ref().map(fields).unwrap_or_default();
         texts.extend(step.error.clone());
         let from = self.source_of(values);
-        let named = self.is_named(step, values);
+        let result = Reply { at, step, values, known: self.rest.len(), named: OnceCell::new() };
         let mut all = String::new();
         for text in &texts {
             let room = RESULT_BYTES_MAX.saturating_sub(all.len()).min(RESULTS_BYTES_MAX.saturating_sub(self.bytes));
@@ -308,7 +358,7 @@ impl Trail {
             let view = View::folded(part);
             match reading {
                 Reading::Trusted => self.rest.push_str(&view.text().to_lowercase()),
-                Reading::Untrusted => self.read_field(at, view.text(), named),
+                Reading::Untrusted => self.read_field(&result, view.text()),
             }
             self.rest.push('\n');
             if from.is_some() {
@@ -325,30 +375,36 @@ impl Trail {
 
     /// Whether the user named what a call reads: one of its values; or, for one who delegates, an address that stands in
     /// what they named, or all there is of a kind that they named.
-    fn is_named(&self, step: &ToolCall, values: &Values) -> bool {
+    fn is_named(&self, read: &Reply<'_>) -> bool {
+        *read.named.get_or_init(|| self.finds_named(read))
+    }
+
+    fn finds_named(&self, read: &Reply<'_>) -> bool {
+        let (step, values) = (read.step, read.values);
+        let known = self.rest.get(..read.known).unwrap_or("");
         let kind = || {
             let parts = directive::name_parts(&step.tool_name);
-            parts.iter().skip(1).any(|part| part.len() >= 4 && self.asked.contains(part.trim_end_matches('s')))
+            parts.iter().skip(1).any(|part| part.len() >= 4 && self.ask.lower.contains(part.trim_end_matches('s')))
         };
         let linked = || {
             !directive::of_tool(&step.tool_name).shared(directive::visit()).is_empty()
-                && values.0.iter().any(|value| is_distinctive(value) && holds(&self.rest, value))
+                && values.all().iter().any(|value| is_distinctive(value) && holds(known, value))
         };
-        values.0.iter().any(|value| value.len() >= 3 && holds(&self.asked, value))
-            || self.delegates && (values.0.is_empty() && kind() || linked())
+        values.all().iter().any(|value| value.len() >= 3 && holds(&self.ask.lower, value))
+            || self.ask.delegates() && (values.all().is_empty() && kind() || linked())
     }
 
     /// The instruction from which a look-up took what it looks up.
-    fn source_of(&self, values: &Values) -> Option<(usize, Families)> {
-        let own = |value: &&String| is_distinctive(value) && !holds(&self.asked, value);
+    fn source_of(&self, values: &Values<'_>) -> Option<(usize, Families)> {
+        let own = |value: &&String| is_distinctive(value) && !holds(&self.ask.lower, value);
         let held = |one: &&Instruction| {
             one.delegated != Delegated::All
-                && values.0.iter().filter(own).any(|value| holds(&one.scope, value) && !holds(&self.rest, value))
+                && values.all().iter().filter(own).any(|value| holds(&one.scope, value) && !holds(&self.rest, value))
         };
         self.instructions.iter().take(64).find(held).map(|one| (one.result, one.families))
     }
 
-    fn read_field(&mut self, at: usize, text: &str, named: bool) {
+    fn read_field(&mut self, read: &Reply<'_>, text: &str) {
         let found = directives(text);
         let mut free_from = 0;
         for one in &found {
@@ -363,7 +419,7 @@ impl Trail {
             free_from = free_from.max(one.scope.end);
             let scope = text.get(one.scope.clone()).unwrap_or("");
             let before = crate::text::tail(text.get(..one.verb).unwrap_or(""), POSE_BYTES);
-            let delegated = match (POSES.is_match(before), named, self.delegates) {
+            let delegated = match (POSES.is_match(before), self.is_named(read), self.ask.delegates()) {
                 (true, _, _) | (_, false, _) => Delegated::Nothing,
                 (_, _, true) => Delegated::All,
                 _ => Delegated::Named,
@@ -374,7 +430,7 @@ impl Trail {
                 self.dictated.push(statement);
             }
             let families = directive::of_text(scope);
-            self.instructions.push(Instruction { result: at, scope: scope.to_lowercase(), families, delegated });
+            self.instructions.push(Instruction { result: read.at, scope: scope.to_lowercase(), families, delegated });
         }
         self.rest.push_str(&text.get(free_from..).unwrap_or("").to_lowercase());
         if found.is_empty() && text.len() <= 64 {
@@ -393,7 +449,7 @@ impl Trail {
                 let words = content(sentence);
                 self.dictated.iter().take(64).any(|statement| {
                     let wanted: Vec<String> =
-                        content(statement).into_iter().filter(|word| !holds(&self.asked, word)).collect();
+                        content(statement).into_iter().filter(|word| !holds(&self.ask.lower, word)).collect();
                     let said = wanted.iter().filter(|word| words.contains(*word)).count();
                     wanted.len() >= 4 && said * 4 >= wanted.len() * 3 && !holds(&self.rest, statement)
                 })

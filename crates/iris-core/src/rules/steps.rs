@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
+use super::Case;
 use crate::model::ToolCall;
 use crate::text::is_blank;
 
@@ -146,12 +147,13 @@ fn is_error_object(fields: &serde_json::Map<String, Value>) -> bool {
 }
 
 /// Whether the failure at `at` was made good: a later step of the same tool on the same target went right.
-pub fn is_recovered(steps: &[ToolCall], at: usize) -> bool {
+pub fn is_recovered(case: &Case<'_>, at: usize) -> bool {
+    let steps = case.steps();
     let Some(failed) = steps.get(at) else { return false };
     let target = target(failed);
-    steps.iter().skip(at + 1).any(|later| {
+    steps.iter().enumerate().skip(at + 1).any(|(later_at, later)| {
         later.tool_name == failed.tool_name
-            && failure(later).is_none()
+            && case.failure(later_at).is_none()
             && (target.is_none() || self::target(later) == target || same_subject(failed, later))
     })
 }

@@ -19,7 +19,7 @@ mod words;
 pub use blank::is_blank;
 pub use ending::{Cut, cut};
 pub use prose::{Stretch, is_item, stretches};
-pub use sentences::{Sentences, sentences};
+pub use sentences::{Sentences, placed_sentences, sentences};
 pub use span::{TextSpan, head, tail};
 pub use stop::language;
 pub use terms::{Spread, Spreader, Term, TermSet, term, terms};

@@ -2,53 +2,61 @@
 
 /// The sentences of a text, as slices of it: cut after `.`, `!`, `?` before white space or the end, after their
 /// full-width kin anywhere, and at line ends. A full stop between digits or after a single capital does not cut.
-pub fn sentences(text: &str) -> Sentences<'_> {
-    Sentences { rest: text }
+pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    placed_sentences(text).map(|(_, sentence)| sentence)
 }
 
-/// See [`sentences`].
+/// The [`sentences`] of a text, each with the byte at which it begins.
+pub fn placed_sentences(text: &str) -> Sentences<'_> {
+    Sentences { rest: text, at: 0 }
+}
+
+/// See [`placed_sentences`].
 #[derive(Debug, Clone)]
 pub struct Sentences<'a> {
     rest: &'a str,
+    at: usize,
 }
 
 impl<'a> Iterator for Sentences<'a> {
-    type Item = &'a str;
+    type Item = (usize, &'a str);
 
-    fn next(&mut self) -> Option<&'a str> {
+    fn next(&mut self) -> Option<(usize, &'a str)> {
         loop {
             if self.rest.is_empty() {
                 return None;
             }
             let end = end_of_first(self.rest);
             let (sentence, rest) = self.rest.split_at_checked(end).unwrap_or((self.rest, ""));
+            let start = self.at;
             self.rest = rest;
+            self.at += sentence.len();
             if sentence.chars().any(char::is_alphanumeric) {
-                return Some(sentence.trim());
+                let begun = sentence.trim_start();
+                return Some((start + sentence.len() - begun.len(), begun.trim_end()));
             }
         }
     }
 }
 
 fn end_of_first(text: &str) -> usize {
-    let mut before = [' ', ' '];
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        let end = at + c.len_utf8();
-        let next = chars.peek().map(|(_, c)| *c);
-        let cuts = match c {
-            '\n' | '。' | '！' | '？' | '．' => true,
-            '!' | '?' => next.is_none_or(char::is_whitespace),
-            '.' => {
-                let initial = before[1].is_uppercase() && !before[0].is_alphanumeric();
-                next.is_none_or(char::is_whitespace) && !initial
+    for (at, byte) in text.bytes().enumerate() {
+        let blank_follows = || text.get(at + 1..).and_then(|rest| rest.chars().next()).is_none_or(char::is_whitespace);
+        match byte {
+            b'\n' => return at + 1,
+            b'!' | b'?' if blank_follows() => return at + 1,
+            b'.' if blank_follows() && !ends_in_initial(text.get(..at).unwrap_or("")) => return at + 1,
+            0xE3 | 0xEF if text.get(at..).is_some_and(|rest| rest.starts_with(['。', '！', '？', '．'])) => {
+                return at + 3;
             }
-            _ => false,
-        };
-        if cuts {
-            return end;
+            _ => {}
         }
-        before = [before[1], c];
     }
     text.len()
+}
+
+/// Whether a single capital stands at the end.
+fn ends_in_initial(text: &str) -> bool {
+    let mut last = text.chars().rev();
+    last.next().is_some_and(char::is_uppercase) && !last.next().is_some_and(char::is_alphanumeric)
 }

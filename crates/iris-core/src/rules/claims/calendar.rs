@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use jiff::civil::{Date, Weekday};
 use regex::{Captures, Regex};
 
-use super::{Material, Said, pattern, proposes};
+use super::{Fact, Material, Said, pattern, proposes};
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
@@ -43,12 +43,28 @@ fn weekday_of(name: &str) -> Option<Weekday> {
     })
 }
 
+/// The dates of the material, found once.
+fn dates(material: &Material) -> &[Date] {
+    material.dates.get_or_init(|| iso_dates(&material.text).collect())
+}
+
+/// The days of months of the material, found once.
+fn days(material: &Material) -> &[(i8, i8)] {
+    material.days.get_or_init(|| {
+        let named = DAY.captures_iter(&material.text).take(200).filter_map(|found| month_day(&found));
+        dates(material).iter().map(|date| (date.month(), date.day())).chain(named).collect()
+    })
+}
+
 /// A weekday beside a date that falls on another one, by the year that the material gives the date.
 pub fn weekday(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
     static NAMED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"(?i)(?-u:\b)(monday|tuesday|wednesday|thursday|friday|saturday|sunday),? (?:the )?")
     });
-    let known: Vec<Date> = iso_dates(&material.text).collect();
+    let known = dates(material);
+    if known.is_empty() {
+        return None;
+    }
     NAMED.captures_iter(said.text).find_map(|named| {
         let (whole, name) = (named.get(0)?, named.get(1)?);
         let rest = said.text.get(whole.end()..)?;
@@ -62,11 +78,10 @@ pub fn weekday(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
 
 /// A day of a month of which the material names other days only.
 pub fn date(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
-    if proposes(said) || !super::figures::attributes(said.text) {
+    if proposes(said) || !said.attributes() {
         return None;
     }
-    let mut known: Vec<(i8, i8)> = iso_dates(&material.text).map(|date| (date.month(), date.day())).collect();
-    known.extend(DAY.captures_iter(&material.text).take(200).filter_map(|found| month_day(&found)));
+    let known = days(material);
     DAY.captures_iter(said.text).find_map(|found| {
         let (month, day) = month_day(&found)?;
         let other = known.iter().any(|(m, _)| *m == month) && !known.contains(&(month, day));
@@ -81,10 +96,11 @@ pub fn schedule(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
     static HOURLY: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)(?-u:\b)(?:hourly|every hour|each hour)(?-u:\b)"));
     static DAILY: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?i)(?-u:\b)(?:daily|every day|each day|once a day|every night|nightly)(?-u:\b)"));
-    let lines: Vec<bool> =
-        CRON.captures_iter(&material.text).take(10).filter_map(|found| Some(found.get(2)?.as_str() == "*")).collect();
-    let hourly = match lines.as_slice() {
-        [hourly] => *hourly,
+    let lines = material.fact(Fact::Lines, |text| {
+        CRON.captures_iter(text).take(10).filter_map(|found| Some(found.get(2)?.as_str().to_owned())).collect()
+    });
+    let hourly = match lines {
+        [hour] => hour == "*",
         _ => return None,
     };
     let (says_hourly, says_daily) = (HOURLY.is_match(said.text), DAILY.is_match(said.text));

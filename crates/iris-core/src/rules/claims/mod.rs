@@ -8,12 +8,14 @@ mod calendar;
 mod figures;
 mod states;
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use jiff::civil::Date;
+use regex::{Captures, Regex};
 
-use crate::text::{head, sentences};
+use crate::text::{head, placed_sentences};
 
 pub use figures::{Figure, figures};
 
@@ -27,19 +29,80 @@ fn pattern(source: &'static str) -> Regex {
     Regex::new(source).expect("a constant pattern compiles")
 }
 
+/// What a sign looks for in the material, found once for all sentences.
+#[derive(Debug, Clone, Copy)]
+enum Fact {
+    Acronyms,
+    Versions,
+    Millis,
+    Seconds,
+    Plain,
+    Sections,
+    Nothing,
+    Failures,
+    Flags,
+    Statuses,
+    Errors,
+    Forbidden,
+    Lines,
+}
+
 /// What the ask holds beside the question.
 #[derive(Debug)]
 pub struct Material {
     text: String,
-    lower: String,
+    lower: OnceCell<String>,
     figures: Vec<Figure>,
+    facts: [OnceCell<Vec<String>>; Fact::Lines as usize + 1],
+    settings: OnceCell<Vec<(String, bool)>>,
+    allowed: OnceCell<Vec<(String, String)>>,
+    dates: OnceCell<Vec<Date>>,
+    days: OnceCell<Vec<(i8, i8)>>,
+    trend: OnceCell<Option<(String, f64, f64)>>,
 }
 
 impl Material {
     /// The ask, as far as it is read.
     pub fn of(ask: &str) -> Self {
         let text = head(ask, MATERIAL_BYTES_MAX).to_owned();
-        Self { lower: text.to_lowercase(), figures: figures(&text), text }
+        Self {
+            lower: OnceCell::new(),
+            figures: figures(&text),
+            text,
+            facts: std::array::from_fn(|_| OnceCell::new()),
+            settings: OnceCell::new(),
+            allowed: OnceCell::new(),
+            dates: OnceCell::new(),
+            days: OnceCell::new(),
+            trend: OnceCell::new(),
+        }
+    }
+
+    fn lower(&self) -> &str {
+        self.lower.get_or_init(|| self.text.to_lowercase())
+    }
+
+    /// What `find` finds in the material, asked once.
+    fn fact(&self, which: Fact, find: impl FnOnce(&str) -> Vec<String>) -> &[String] {
+        self.facts.get(which as usize).map_or(&[][..], |cell| cell.get_or_init(|| find(&self.text)).as_slice())
+    }
+
+    /// Whether the material is as `is` says, asked once.
+    fn has(&self, which: Fact, is: impl FnOnce(&str) -> bool) -> bool {
+        !self.fact(which, |text| if is(text) { vec![String::new()] } else { Vec::new() }).is_empty()
+    }
+
+    /// The first group of every match of a pattern in the material, found once.
+    fn named(&self, which: Fact, shape: &Regex) -> &[String] {
+        self.fact(which, |text| {
+            let groups = |found: Captures<'_>| {
+                Some(found.iter().skip(1).flatten().next().unwrap_or(found.get(0)?).as_str().to_owned())
+            };
+            let mut found: Vec<String> = shape.captures_iter(text).filter_map(groups).collect();
+            found.sort_unstable();
+            found.dedup();
+            found
+        })
     }
 
     /// Whether there is enough to hold an answer against: more than a question.
@@ -52,12 +115,34 @@ impl Material {
 /// A sentence of the answer.
 struct Said<'a> {
     text: &'a str,
-    lower: String,
+    lower: OnceCell<String>,
     at: usize,
     figures: Vec<Figure>,
+    proposes: OnceCell<bool>,
+    attributes: OnceCell<bool>,
 }
 
-impl Said<'_> {
+impl<'a> Said<'a> {
+    fn of(at: usize, text: &'a str) -> Self {
+        Self {
+            text,
+            lower: OnceCell::new(),
+            at,
+            figures: figures(text),
+            proposes: OnceCell::new(),
+            attributes: OnceCell::new(),
+        }
+    }
+
+    fn lower(&self) -> &str {
+        self.lower.get_or_init(|| self.text.to_lowercase())
+    }
+
+    /// Whether it says where it has something from.
+    fn attributes(&self) -> bool {
+        *self.attributes.get_or_init(|| figures::attributes(self.text))
+    }
+
     fn whole(&self) -> Range<usize> {
         self.at..self.at + self.text.len()
     }
@@ -71,7 +156,7 @@ static PROPOSES: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn proposes(said: &Said<'_>) -> bool {
-    PROPOSES.is_match(said.text)
+    *said.proposes.get_or_init(|| PROPOSES.is_match(said.text))
 }
 
 /// Every sign in an answer, with where it stands.
@@ -82,13 +167,18 @@ pub fn signs(material: &Material, answer: &str) -> Vec<(Range<usize>, &'static s
     if !material.is_material() {
         return found;
     }
-    let mut from = 0;
-    for text in sentences(answer).take(SENTENCES_MAX) {
-        let Some(offset) = answer.get(from..).and_then(|rest| rest.find(text)) else { break };
-        let at = from + offset;
-        from = at + text.len();
-        let said = Said { text, lower: text.to_lowercase(), at, figures: figures(text) };
-        for (sign, label) in SIGNS {
+    for (at, text) in placed_sentences(answer).take(SENTENCES_MAX) {
+        let said = Said::of(at, text);
+        let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
+        for (sign, label, needs) in SIGNS {
+            let lacks = match needs {
+                Needs::Words => false,
+                Needs::Digits => !has_digit,
+                Needs::Figures => said.figures.is_empty(),
+            };
+            if lacks {
+                continue;
+            }
             if let Some(bytes) = sign(material, &said) {
                 found.push((bytes, *label));
             }
@@ -102,27 +192,35 @@ pub fn signs(material: &Material, answer: &str) -> Vec<(Range<usize>, &'static s
 
 type Sign = fn(&Material, &Said<'_>) -> Option<Range<usize>>;
 
-const SIGNS: &[(Sign, &str)] = &[
-    (figures::attributed, "attributed figure"),
-    (figures::exact, "exact figure"),
-    (figures::counted, "count mismatch"),
-    (figures::acronym, "metric mismatch"),
-    (figures::version, "ungrounded version"),
-    (figures::unit, "unit misread"),
-    (figures::trend, "trend against the table"),
-    (states::quoted, "attributed quotation"),
-    (states::section, "section citation"),
-    (states::setting, "setting contradiction"),
-    (states::emptiness, "empty result contradiction"),
-    (states::success, "success against a failure"),
-    (states::flag, "flag not listed"),
-    (states::status, "status contradiction"),
-    (states::absence, "false absence"),
-    (states::forbidden, "forbidden recommendation"),
-    (states::modality, "may became will"),
-    (calendar::weekday, "weekday contradiction"),
-    (calendar::date, "ungrounded date"),
-    (calendar::schedule, "schedule contradiction"),
+/// What a sentence must hold for a sign to be looked for.
+#[derive(Debug, Clone, Copy)]
+enum Needs {
+    Words,
+    Digits,
+    Figures,
+}
+
+const SIGNS: &[(Sign, &str, Needs)] = &[
+    (figures::attributed, "attributed figure", Needs::Figures),
+    (figures::exact, "exact figure", Needs::Figures),
+    (figures::counted, "count mismatch", Needs::Figures),
+    (figures::acronym, "metric mismatch", Needs::Figures),
+    (figures::version, "ungrounded version", Needs::Digits),
+    (figures::unit, "unit misread", Needs::Digits),
+    (figures::trend, "trend against the table", Needs::Words),
+    (states::quoted, "attributed quotation", Needs::Words),
+    (states::section, "section citation", Needs::Digits),
+    (states::setting, "setting contradiction", Needs::Words),
+    (states::emptiness, "empty result contradiction", Needs::Words),
+    (states::success, "success against a failure", Needs::Words),
+    (states::flag, "flag not listed", Needs::Words),
+    (states::status, "status contradiction", Needs::Digits),
+    (states::absence, "false absence", Needs::Words),
+    (states::forbidden, "forbidden recommendation", Needs::Words),
+    (states::modality, "may became will", Needs::Digits),
+    (calendar::weekday, "weekday contradiction", Needs::Digits),
+    (calendar::date, "ungrounded date", Needs::Digits),
+    (calendar::schedule, "schedule contradiction", Needs::Words),
 ];
 
 #[cfg(test)]

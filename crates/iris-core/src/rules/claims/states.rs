@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
-use super::{Material, Said, figures, pattern, proposes};
+use super::{Fact, Material, Said, pattern, proposes};
 
 /// A quotation that is attributed to the material and does not stand there.
 pub fn quoted(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
     static QUOTE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"["“]([^"“”\n]{15,300})["”]"#));
-    if material.text.len() < 200 || !figures::attributes(said.text) || proposes(said) {
+    if material.text.len() < 200 || !said.attributes() || proposes(said) {
         return None;
     }
     let plain = |text: &str| {
@@ -19,7 +19,7 @@ pub fn quoted(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
             text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
         words.join(" ")
     };
-    let known = plain(&material.text);
+    let known = material.fact(Fact::Plain, |text| vec![plain(text)]).first()?;
     let found = QUOTE.captures_iter(said.text).filter_map(|found| found.get(1)).find(|one| {
         let parts = one.as_str().split("...").flat_map(|part| part.split('…'));
         parts.map(plain).any(|part| part.len() >= 12 && !known.contains(&part))
@@ -32,16 +32,15 @@ pub fn section(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
     static SECTION: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"(?i)(?:(?-u:\b)(?:sections?|clause|article|chapter)|§) ?([0-9]{1,3}(?:\.[0-9]{1,3}){0,3})")
     });
-    let known: BTreeSet<&str> =
-        SECTION.captures_iter(&material.text).filter_map(|found| Some(found.get(1)?.as_str())).collect();
+    let known = material.named(Fact::Sections, &SECTION);
     if known.is_empty() {
         return None;
     }
     let found = SECTION.captures_iter(said.text).filter_map(|found| found.get(1)).find(|one| {
-        let parent = |known: &&str| {
+        let parent = |known: &String| {
             known.starts_with(&format!("{}.", one.as_str())) || one.as_str().starts_with(&format!("{known}."))
         };
-        !known.contains(one.as_str())
+        !known.iter().any(|known| known == one.as_str())
             && !known.iter().any(parent)
             && !material.text.contains(&format!("\n{} ", one.as_str()))
     })?;
@@ -65,14 +64,21 @@ pub fn setting(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
             r"(?i)(?-u:\b)(?:is|are) (?:currently |already )?(?:disabled|off|inactive|turned off|switched off|false|not (?:enabled|active|on))(?-u:\b)",
         )
     });
-    if proposes(said) {
+    let known = material.settings.get_or_init(|| {
+        let pair = |found: Captures<'_>| {
+            let on = matches!(found.get(2)?.as_str().to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "enabled");
+            Some((found.get(1)?.as_str().to_owned(), on))
+        };
+        KEY.captures_iter(&material.text).take(200).filter_map(pair).collect()
+    });
+    if known.is_empty() || proposes(said) {
         return None;
     }
     let (on, off) = (ON.is_match(said.text), OFF.is_match(said.text));
     if on == off {
         return None;
     }
-    let words: BTreeSet<&str> = said.lower.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let words: BTreeSet<&str> = said.lower().split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let about = |key: &str| {
         let lower = key.to_lowercase();
         lower
@@ -81,13 +87,7 @@ pub fn setting(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
             .all(|part| words.contains(part))
             && lower.chars().any(char::is_alphabetic)
     };
-    let mut polarity = BTreeSet::new();
-    for found in KEY.captures_iter(&material.text).take(200) {
-        let (Some(key), Some(value)) = (found.get(1), found.get(2)) else { continue };
-        if about(key.as_str()) {
-            polarity.insert(matches!(value.as_str().to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "enabled"));
-        }
-    }
+    let polarity: BTreeSet<bool> = known.iter().filter(|(key, _)| about(key)).map(|(_, on)| *on).collect();
     (polarity.len() == 1 && !polarity.contains(&on)).then(|| said.whole())
 }
 
@@ -106,8 +106,8 @@ pub fn emptiness(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
     static ONE: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r#"(?i)"?(?:results|hits|items|documents|matches|records|rows)"?\s*[:=]\s*(?:\[\s*[^\]\s]|[1-9])"#)
     });
-    (NONE.is_match(&material.text) && !ONE.is_match(&material.text) && MANY.is_match(said.text) && !proposes(said))
-        .then(|| said.whole())
+    let none = material.has(Fact::Nothing, |text| NONE.is_match(text) && !ONE.is_match(text));
+    (none && MANY.is_match(said.text) && !proposes(said)).then(|| said.whole())
 }
 
 /// Success where the material records a failure and nothing else.
@@ -127,7 +127,7 @@ pub fn success(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
             r"(?i)(?-u:\b)(?:fail(?:ed|s|ure|ing)?|not|n['’]t|error|denied|declined|rejected|unsuccessful|unsuccessfully|except|although|however|but|after|once|fix(?:ed)?|retry|then|if|until|before|to (?:be|make)|partial(?:ly)?)(?-u:\b)|n['’]t(?-u:\b)",
         )
     });
-    let failed = FAILED.is_match(&material.text) && !SUCCEEDED.is_match(&material.text);
+    let failed = material.has(Fact::Failures, |text| FAILED.is_match(text) && !SUCCEEDED.is_match(text));
     (failed && SUCCEEDED.is_match(said.text) && !ADMITS.is_match(said.text) && !proposes(said)).then(|| said.whole())
 }
 
@@ -150,11 +150,11 @@ pub fn flag(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
         "--watch",
         "--all",
     ];
-    let known: BTreeSet<&str> =
-        FLAG.captures_iter(&material.text).filter_map(|found| Some(found.get(1)?.as_str())).collect();
-    let is_help =
-        material.lower.contains("--help") || material.lower.contains("options:") || material.lower.contains("usage:");
-    if known.len() < 2 || !is_help {
+    let known = material.named(Fact::Flags, &FLAG);
+    if known.len() < 2 || !said.text.contains("--") {
+        return None;
+    }
+    if !["--help", "options:", "usage:"].iter().any(|word| material.lower().contains(word)) {
         return None;
     }
     static ABSENT: LazyLock<Regex> = LazyLock::new(|| {
@@ -166,7 +166,7 @@ pub fn flag(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
     let found = FLAG
         .captures_iter(said.text)
         .filter_map(|found| found.get(1))
-        .find(|one| !known.contains(one.as_str()) && !USUAL.contains(&one.as_str()))?;
+        .find(|one| !known.iter().any(|known| known == one.as_str()) && !USUAL.contains(&one.as_str()))?;
     Some(said.at + found.start()..said.at + found.end())
 }
 
@@ -182,17 +182,14 @@ pub fn status(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
             r"(?i)(?-u:\b)(?:returned|returns|got|responded with|responds with|fails with|failed with|gives|gave|threw|throws|is|was)(?: an?| http| status| code){0,3} ([1-5][0-9]{2})(?-u:\b)",
         )
     });
-    let known: BTreeSet<&str> = KNOWN
-        .captures_iter(&material.text)
-        .filter_map(|found| Some(found.get(1).or_else(|| found.get(2)).or_else(|| found.get(3))?.as_str()))
-        .collect();
+    let known = material.named(Fact::Statuses, &KNOWN);
     if known.is_empty() || proposes(said) {
         return None;
     }
     let found = SAID
         .captures_iter(said.text)
         .filter_map(|found| found.get(1))
-        .find(|one| !known.contains(one.as_str()) && !material.text.contains(one.as_str()))?;
+        .find(|one| !known.iter().any(|known| known == one.as_str()) && !material.text.contains(one.as_str()))?;
     Some(said.at + found.start()..said.at + found.end())
 }
 
@@ -207,12 +204,12 @@ pub fn absence(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
             r#"(?i)(?:(?:does|do|did)(?:n['’]t| not) (?:mention|contain|include|say anything about|refer to)|(?:no mention of|says nothing about|nothing about))(?: the word| the name| any)? ["'`“‘]([^"'`”’\n]{3,60})["'`”’]"#,
         )
     });
-    if NO_ERRORS.is_match(said.text) && ERRORS.is_match(&material.text) && !proposes(said) {
+    if NO_ERRORS.is_match(said.text) && material.has(Fact::Errors, |text| ERRORS.is_match(text)) && !proposes(said) {
         return Some(said.whole());
     }
     let found = UNSAID.captures_iter(said.text).filter_map(|found| found.get(1)).find(|one| {
         // The ask itself may name it: only a second mention is the material's.
-        material.lower.matches(&one.as_str().to_lowercase()).count() >= 2
+        material.lower().matches(&one.as_str().to_lowercase()).count() >= 2
     })?;
     Some(said.at + found.start()..said.at + found.end())
 }
@@ -234,15 +231,16 @@ pub fn forbidden(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
             r"(?i)(?-u:\b)(?:not|never|avoid|n['’]t|instead of|without|rather than|don['’]t)(?-u:\b)|n['’]t(?-u:\b)",
         )
     });
-    if !ADVISES.is_match(said.text) || DENIES.is_match(said.text) {
+    let known = material.fact(Fact::Forbidden, |text| {
+        let name = |found: Captures<'_>| Some(found.get(1)?.as_str().trim_end_matches('.').to_lowercase());
+        let kept =
+            |name: &String| !matches!(name.as_str(), "this" | "that" | "these" | "them" | "your" | "more" | "any");
+        NEVER.captures_iter(text).filter_map(name).filter(kept).collect()
+    });
+    if known.is_empty() || !ADVISES.is_match(said.text) || DENIES.is_match(said.text) {
         return None;
     }
-    let known = NEVER
-        .captures_iter(&material.text)
-        .filter_map(|found| Some(found.get(1)?.as_str().trim_end_matches('.').to_lowercase()));
-    let hit = known
-        .filter(|name| !matches!(name.as_str(), "this" | "that" | "these" | "them" | "your" | "more" | "any"))
-        .any(|name| said.lower.contains(&name));
+    let hit = known.iter().any(|name| said.lower().contains(name));
     hit.then(|| said.whole())
 }
 
@@ -258,14 +256,15 @@ pub fn modality(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
     });
     static SOFT: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?i)up to|at most|as (?:much|many|long) as|maximum|may|might|could"));
-    if SOFT.is_match(said.text) {
+    let bare = |number: &str| number.trim_end_matches(['.', ',']).to_owned();
+    let known = material.allowed.get_or_init(|| {
+        MAY.captures_iter(&material.text)
+            .filter_map(|found| Some((found.get(1)?.as_str().to_lowercase(), bare(found.get(2)?.as_str()))))
+            .collect()
+    });
+    if known.is_empty() || SOFT.is_match(said.text) {
         return None;
     }
-    let bare = |number: &str| number.trim_end_matches(['.', ',']).to_owned();
-    let known: Vec<(String, String)> = MAY
-        .captures_iter(&material.text)
-        .filter_map(|found| Some((found.get(1)?.as_str().to_lowercase(), bare(found.get(2)?.as_str()))))
-        .collect();
     let hit = WILL.captures_iter(said.text).any(|found| {
         let (Some(verb), Some(number)) = (found.get(1), found.get(2)) else { return false };
         known.contains(&(verb.as_str().to_lowercase(), bare(number.as_str())))

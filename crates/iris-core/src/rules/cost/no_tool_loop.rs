@@ -15,7 +15,7 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::model::{Evidence, ToolCall};
-use crate::rules::steps::{failure, target};
+use crate::rules::steps::target;
 use crate::rules::{
     Bundle, Case, FailureClass, Finding, Kind, Knob, Knobs, Mechanism, Need, Outcome, Question, Rule, RuleMeta, count,
 };
@@ -69,7 +69,16 @@ impl Rule for NoToolLoop {
         let (repeats, source) = knobs.number(&REPEATS);
         let (rereads, rereads_source) = knobs.number(&REREADS);
         let (repeats, rereads) = (repeats.floor(), rereads.floor());
-        let signs: Vec<Sign> = steps.iter().map(Sign::of).collect();
+        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+        for step in steps {
+            *names.entry(step.tool_name.as_str()).or_default() += 1;
+        }
+        // A tool that was called once repeats nothing.
+        let sign = |(at, step): (usize, &ToolCall)| match names.get(step.tool_name.as_str()) {
+            Some(1) => Sign::of_only(step),
+            _ => Sign::of(step, case.failure(at).is_some()),
+        };
+        let signs: Vec<Sign> = steps.iter().enumerate().map(sign).collect();
         let polls = polls(steps, &signs);
         let stale = stale(&signs, &polls);
         let same = most_alike(&signs, &polls);
@@ -127,7 +136,13 @@ static BARE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 impl Sign {
-    fn of(step: &ToolCall) -> Self {
+    /// Of a step whose tool was called once: there is nothing to compare it with.
+    fn of_only(step: &ToolCall) -> Self {
+        let tool = xxh3_64(step.tool_name.as_bytes());
+        Self { tool, input: 0, result: None, bare: true, failed: false, words: Vec::new() }
+    }
+
+    fn of(step: &ToolCall, failed: bool) -> Self {
         let mut input = String::new();
         if let Some(value) = &step.input {
             write_stable(value, &mut input, false, 0);
@@ -147,7 +162,7 @@ impl Sign {
             input: xxh3_64(squeezed(&input).as_bytes()),
             bare: result.as_deref().is_none_or(|text| text.len() <= 64 && !text.contains('[') && BARE.is_match(text)),
             result: result.map(|text| xxh3_64(squeezed(&text).as_bytes())),
-            failed: failure(step).is_some(),
+            failed,
             words: words(&values),
         }
     }
@@ -272,12 +287,12 @@ static PENDING: LazyLock<Regex> = LazyLock::new(|| {
 fn polls(steps: &[ToolCall], signs: &[Sign]) -> BTreeSet<(u64, u64)> {
     let waits = |step: &ToolCall| {
         let named = step.tool_name.replace(|c: char| !c.is_ascii_alphanumeric(), " ");
-        let said = match &step.output {
+        let said = || match &step.output {
             Some(Value::String(text)) => Cow::Borrowed(head(text, 400)),
             Some(value @ (Value::Object(_) | Value::Array(_))) => Cow::Owned(head(&value.to_string(), 400).to_owned()),
             _ => Cow::Borrowed(""),
         };
-        POLLS.is_match(&named) && PENDING.is_match(&said)
+        POLLS.is_match(&named) && PENDING.is_match(&said())
     };
     steps.iter().zip(signs).filter(|(step, _)| waits(step)).map(|(_, sign)| (sign.tool, sign.input)).collect()
 }

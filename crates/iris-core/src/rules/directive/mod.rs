@@ -47,6 +47,9 @@ static LEAD: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Every instruction of a text.
 pub fn directives(text: &str) -> Vec<Directive> {
+    if !words(text).any(|(at, word)| may_instruct(text, at, word)) {
+        return Vec::new();
+    }
     let sentences = pieces(text);
     let mut found = Vec::new();
     for (at, sentence) in sentences.iter().enumerate() {
@@ -75,8 +78,13 @@ fn verb(sentence: &str) -> Option<usize> {
 
 /// Whether a word is a verb that instructs: one with an object, where an instruction begins. The name of a field is none.
 fn instructs(text: &str, at: usize, word: &str) -> bool {
-    let has_object = text.get(at + word.len()..).is_some_and(|rest| rest.starts_with(char::is_whitespace));
-    has_object && commands(word) && (leads(text, at) || breaks_in(text, at, word))
+    may_instruct(text, at, word) && (leads(text, at) || breaks_in(text, at, word))
+}
+
+/// Whether a word is a verb with an object, wherever it stands.
+fn may_instruct(text: &str, at: usize, word: &str) -> bool {
+    let has_object = || text.get(at + word.len()..).is_some_and(|rest| rest.starts_with(char::is_whitespace));
+    commands(word) && has_object()
 }
 
 /// Whether a capital in the middle of a sentence shows that another text begins there: "... was great Send the list".

@@ -50,6 +50,9 @@ struct Table {
     web: HashSet<String>,
     addresses: HashSet<String>,
     visit: Families,
+    /// Of the words with families, and of those that can begin an instruction.
+    acts: Lengths,
+    commands: Lengths,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
@@ -66,7 +69,9 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
             *entry = entry.and(bit(name));
         }
     }
-    Table { families, reading: listed.reading.words, web: listed.web.words, addresses: listed.addresses.words, visit }
+    let reading = listed.reading.words;
+    let (acts, commands) = (Lengths::of(families.keys()), Lengths::of(families.keys().chain(&reading)));
+    Table { families, reading, web: listed.web.words, addresses: listed.addresses.words, visit, acts, commands }
 });
 
 /// The family of going to an address.
@@ -76,8 +81,17 @@ pub fn visit() -> Families {
 
 /// The families of a word in any inflection.
 pub fn of_word(word: &str) -> Families {
+    // An ending takes at most four letters off, and never one of the first two.
+    let near = TABLE.acts.at(word)
+        & (length(word) | length(word) >> 1 | length(word) >> 2 | length(word) >> 3 | length(word) >> 4);
+    if near == 0 {
+        return Families::default();
+    }
     let lower = word.to_ascii_lowercase();
     let own = TABLE.families.get(&lower).copied().unwrap_or_default();
+    if !["s", "ed", "ing"].iter().any(|ending| lower.ends_with(ending)) {
+        return own;
+    }
     own.and(bases(&lower).find_map(|base| TABLE.families.get(&base)).copied().unwrap_or_default())
 }
 
@@ -88,8 +102,42 @@ pub fn of_text(text: &str) -> Families {
 
 /// Whether a word, as it stands, can begin an instruction.
 pub fn commands(word: &str) -> bool {
+    if TABLE.commands.at(word) & length(word) == 0 {
+        return false;
+    }
     let lower = word.to_ascii_lowercase();
     TABLE.families.contains_key(&lower) || TABLE.reading.contains(&lower)
+}
+
+/// The lengths, as bits, of the words of a list, by the two letters with which they begin: a look that spares most words
+/// of a text the search in the list.
+struct Lengths(Vec<u64>);
+
+impl Lengths {
+    fn of<'a>(words: impl Iterator<Item = &'a String>) -> Self {
+        let mut lengths = vec![0; 32 * 32];
+        for word in words {
+            if let Some(own) = initial(word).and_then(|first| lengths.get_mut(first)) {
+                *own |= length(word);
+            }
+        }
+        Self(lengths)
+    }
+
+    fn at(&self, word: &str) -> u64 {
+        initial(word).and_then(|first| self.0.get(first)).copied().unwrap_or(0)
+    }
+}
+
+/// The length of a word as a bit, none for one that is too long to be in a list.
+fn length(word: &str) -> u64 {
+    u32::try_from(word.len()).ok().and_then(|bytes| 1_u64.checked_shl(bytes)).unwrap_or(0)
+}
+
+/// The number of the two letters with which a word begins, in either case; nothing when it begins with none.
+fn initial(word: &str) -> Option<usize> {
+    let letter = |at: usize| word.as_bytes().get(at).filter(|byte| byte.is_ascii_alphabetic());
+    Some(usize::from(letter(0)? & 31) * 32 + letter(1).map_or(0, |byte| usize::from(byte & 31)))
 }
 
 /// Whether a word stands for something behind an address.
@@ -126,15 +174,13 @@ pub fn name_parts(name: &str) -> Vec<String> {
 
 /// The words of a text with where they begin, in ASCII letters, hyphens and apostrophes.
 pub fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let is_inner = |c: char| c.is_ascii_alphabetic() || c == '\'' || c == '-';
+    let is_inner = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'\'' | b'-');
     let mut at = 0;
     std::iter::from_fn(move || {
-        let rest = text.get(at..)?;
-        let start = at + rest.find(|c: char| c.is_ascii_alphabetic())?;
-        let tail = text.get(start..)?;
-        let end = start + tail.find(|c: char| !is_inner(c)).unwrap_or(tail.len());
-        at = end;
-        Some((start, text.get(start..end)?))
+        let start = at + text.as_bytes().get(at..)?.iter().position(u8::is_ascii_alphabetic)?;
+        let tail = text.as_bytes().get(start..)?;
+        at = start + tail.iter().position(|byte| !is_inner(byte)).unwrap_or(tail.len());
+        Some((start, text.get(start..at)?))
     })
 }
 

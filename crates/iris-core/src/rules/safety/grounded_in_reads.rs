@@ -6,15 +6,16 @@
 //! answer proposes to make are not held against it.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 use serde_json::Value;
 
 use crate::model::Evidence;
-use crate::rules::steps::failure;
 use crate::rules::{
     Bundle, Case, EVIDENCE_MAX, FailureClass, Finding, Kind, Knobs, Mechanism, Need, Outcome, Question, Rule, RuleMeta,
     count,
@@ -65,7 +66,7 @@ fn pattern(source: &'static str) -> Regex {
 /// Endings of names of files.
 static FILE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)^[\w@+~-][\w.@+~-]*\.(?:md|txt|rst|adoc|pdf|docx?|xlsx?|pptx?|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|conf|env|lock|xml|html?|css|scss|less|jsx?|tsx?|mjs|cjs|py|pyi|ipynb|rb|rs|go|java|kt|kts|swift|c|h|cc|cpp|hpp|cs|fs|php|pl|sh|bash|zsh|ps1|bat|sql|db|sqlite|proto|graphql|tf|tfvars|log|png|jpe?g|gif|svg|webp|zip|tar|gz|tgz|mp3|mp4|wav|parquet|dockerfile|gradle|lua|r|jl|ex|exs|erl|hs|scala|vue|svelte|astro|eml|ics)$",
+        r"(?i-u)^[\w@+~-][\w.@+~-]*\.(?:md|txt|rst|adoc|pdf|docx?|xlsx?|pptx?|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|conf|env|lock|xml|html?|css|scss|less|jsx?|tsx?|mjs|cjs|py|pyi|ipynb|rb|rs|go|java|kt|kts|swift|c|h|cc|cpp|hpp|cs|fs|php|pl|sh|bash|zsh|ps1|bat|sql|db|sqlite|proto|graphql|tf|tfvars|log|png|jpe?g|gif|svg|webp|zip|tar|gz|tgz|mp3|mp4|wav|parquet|dockerfile|gradle|lua|r|jl|ex|exs|erl|hs|scala|vue|svelte|astro|eml|ics)$",
     )
 });
 
@@ -163,14 +164,37 @@ struct Claim {
 
 /// Runs of characters of which names of places are made.
 fn tokens(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
-    static TOKEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9_./\\:@~+#$%?=&-]{3,400}"));
-    TOKEN.find_iter(text).filter_map(|one| {
-        let raw = one.as_str();
+    runs(text).filter_map(|run| {
+        let raw = text.get(run.clone())?;
         let start = raw.len() - raw.trim_start_matches([':', '=', '&', '?', '#', '+', '-']).len();
         let bare = raw.get(start..)?.trim_end_matches(['.', ':', '?', ',', '&', '=', '#', '-', '+']);
-        let at = one.start() + start;
+        let at = run.start + start;
         (bare.len() >= 3).then_some((at..at + bare.len(), bare))
     })
+}
+
+/// Runs of such characters, cut where they grow too long.
+fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
+    const RUN_BYTES_MAX: usize = 400;
+    let is_inner = |byte: &u8| {
+        matches!(
+            byte,
+            b'#'..=b'&' | b'+' | b'-'..=b':' | b'=' | b'?'..=b'Z' | b'\\' | b'_' | b'a'..=b'z' | b'~'
+        )
+    };
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = at + bytes.get(at..)?.iter().position(is_inner)?;
+        let rest = bytes.get(start..)?.iter().take(RUN_BYTES_MAX);
+        at = start + rest.take_while(|byte| is_inner(byte)).count();
+        Some(start..at)
+    })
+}
+
+/// Whether a token may name a place at all: no place is without one of these.
+fn may_name(token: &str) -> bool {
+    memchr::memchr3(b'.', b'/', b'\\', token.as_bytes()).is_some()
 }
 
 /// What kind of place a token names.
@@ -218,12 +242,13 @@ fn claims(text: &str) -> Vec<Claim> {
     let mut seen = HashSet::new();
     let mut found = Vec::new();
     for (bytes, token) in tokens(text) {
-        let Some(kind) = kind(token) else { continue };
+        let Some(kind) = may_name(token).then(|| kind(token)).flatten() else { continue };
         let name = folded(token);
-        let usual = UBIQUITOUS.iter().any(|usual| name == usual.replace(['_', '-'], ""));
-        if usual || is_proposed(text, &bytes) || !seen.insert(name.clone()) {
+        let plain = |usual: &&str| usual.bytes().filter(|byte| !matches!(byte, b'_' | b'-')).eq(name.bytes());
+        if seen.contains(&name) || UBIQUITOUS.iter().any(plain) || is_proposed(text, &bytes) {
             continue;
         }
+        seen.insert(name.clone());
         found.push(Claim { bytes, kind, name });
         if found.len() >= CLAIMS_MAX {
             break;
@@ -244,64 +269,82 @@ fn is_proposed(text: &str, bytes: &Range<usize>) -> bool {
 }
 
 /// The names of all places that were asked for or read.
-struct Ground {
-    names: HashSet<String>,
-    /// Last words of results that may be cut within a name.
+struct Ground<'a> {
+    sources: Vec<Cow<'a, str>>,
+    /// The names as wholes, made when somebody asks for one that no text holds as it stands.
+    names: OnceCell<HashSet<String>>,
+    /// The texts without case, `-` and `_`: names in them may be cut.
     texts: String,
 }
 
-impl Ground {
+impl<'a> Ground<'a> {
     /// Nothing when a result is cut.
-    fn of(case: &Case<'_>) -> Option<Self> {
-        let mut ground = Self { names: HashSet::new(), texts: String::new() };
-        ground.add(case.input().text());
+    fn of(case: &'a Case<'_>) -> Option<Self> {
+        let mut ground = Self { sources: Vec::new(), names: OnceCell::new(), texts: String::new() };
+        ground.add(Cow::Borrowed(case.input().text()));
         let mut total = 0;
-        for step in case.steps() {
+        for (at, step) in case.steps().iter().enumerate() {
             let result = text_of(step.output.as_ref());
             total += result.len();
             if result.len() >= RESULT_BYTES_MAX || total >= RESULTS_BYTES_MAX || is_cut(&result) {
                 return None;
             }
-            ground.add(&result);
-            ground.add(step.error.as_deref().unwrap_or_default());
-            if failure(step).is_none() {
-                ground.add(&text_of(step.input.as_ref()));
-            }
-            if ground.names.len() > NAMES_MAX {
-                return None;
+            ground.add(result);
+            ground.add(Cow::Borrowed(step.error.as_deref().unwrap_or_default()));
+            if case.failure(at).is_none() {
+                ground.add(text_of(step.input.as_ref()));
             }
         }
-        Some(ground)
+        let is_full = ground.names_at_most() > NAMES_MAX && ground.names().len() > NAMES_MAX;
+        (!is_full).then_some(ground)
     }
 
-    fn add(&mut self, text: &str) {
-        for (_, token) in tokens(text) {
-            let name = folded(token);
-            // Every end of a path is a name for it.
-            let mut rest = name.as_str();
-            while self.names.len() <= NAMES_MAX {
-                if rest.len() >= 3 {
-                    self.names.insert(rest.to_owned());
-                }
-                match rest.split_once('/') {
-                    Some((_, tail)) => rest = tail,
-                    None => break,
+    /// More names than this the texts cannot hold: each begins a token or follows a slash.
+    fn names_at_most(&self) -> usize {
+        if self.texts.len() <= NAMES_MAX {
+            return self.texts.len();
+        }
+        let tokens: usize = self.sources.iter().map(|text| tokens(text).count()).sum();
+        tokens + memchr::memchr2_iter(b'/', b'\\', self.texts.as_bytes()).count()
+    }
+
+    fn add(&mut self, text: Cow<'a, str>) {
+        for part in text.split(['_', '-']) {
+            self.texts.push_str(&part.to_ascii_lowercase());
+        }
+        self.texts.push('\n');
+        self.sources.push(text);
+    }
+
+    fn names(&self) -> &HashSet<String> {
+        self.names.get_or_init(|| {
+            let mut names = HashSet::new();
+            for (_, token) in self.sources.iter().flat_map(|text| tokens(text)) {
+                let name = folded(token);
+                // Every end of a path is a name for it.
+                let mut rest = name.as_str();
+                while names.len() <= NAMES_MAX {
+                    if rest.len() >= 3 {
+                        names.insert(rest.to_owned());
+                    }
+                    match rest.split_once('/') {
+                        Some((_, tail)) => rest = tail,
+                        None => break,
+                    }
                 }
             }
-        }
-        let bare: String = text.chars().filter(|c| !matches!(c, '_' | '-')).collect();
-        self.texts.push_str(&bare.to_ascii_lowercase());
-        self.texts.push('\n');
+            names
+        })
     }
 
     fn holds(&self, claim: &Claim) -> bool {
         let mut rest = claim.name.as_str();
-        if self.names.contains(rest) || memchr::memmem::find(self.texts.as_bytes(), rest.as_bytes()).is_some() {
+        if memchr::memmem::find(self.texts.as_bytes(), rest.as_bytes()).is_some() || self.names().contains(rest) {
             return true;
         }
         // A longer path than was read ends in the one that was.
         while let Some((_, tail)) = rest.split_once('/') {
-            if self.names.contains(tail) && claim.kind != "address" {
+            if claim.kind != "address" && self.names().contains(tail) {
                 return true;
             }
             rest = tail;
@@ -325,6 +368,11 @@ fn is_cut(result: &str) -> bool {
             r"(?i)\[truncated|<truncated|\(truncated|output truncated|\[snip|<snip|\[cut\]|… \(|\.\.\. \(|[0-9]+ (?:more )?(?:lines|characters|bytes|items|entries) (?:omitted|truncated|not shown)",
         )
     });
+    static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        let words = ["truncated", "snip", "[cut]", "… (", "... (", "omitted", "not shown"];
+        AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(words).ok()
+    });
     let end = tail(result, 12);
-    end.contains("...") || end.contains('…') || CUT.is_match(result)
+    let may = || WORDS.as_ref().is_none_or(|words| words.is_match(result));
+    end.contains("...") || end.contains('…') || may() && CUT.is_match(result)
 }

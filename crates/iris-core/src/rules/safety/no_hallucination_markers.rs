@@ -20,7 +20,7 @@ use crate::rules::phrases::Table;
 use crate::rules::{
     Bundle, Case, EVIDENCE_MAX, FailureClass, Finding, Kind, Knobs, Mechanism, Need, Outcome, Question, Rule, RuleMeta,
 };
-use crate::text::head;
+use crate::text::{head, placed_sentences};
 
 /// See the module.
 pub struct NoHallucinationMarkers;
@@ -101,15 +101,13 @@ static ASKS_BACK: LazyLock<Regex> = LazyLock::new(|| {
 fn refusal(text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
     let opening = head(text.get(start..)?, OPENING_BYTES);
-    let mut at = 0;
-    for sentence in crate::text::sentences(opening).take(OPENING_SENTENCES) {
-        let from = at + opening.get(at..)?.find(sentence)?;
-        at = from + sentence.len();
-        if ASKS_BACK.is_match(sentence) {
+    for (from, sentence) in placed_sentences(opening).take(OPENING_SENTENCES) {
+        let hits = REFUSALS.find(sentence);
+        if hits.is_empty() || ASKS_BACK.is_match(sentence) {
             continue;
         }
         let frames = Frames::new(opening);
-        let hit = REFUSALS.find(sentence).into_iter().map(|one| one.bytes.start + from..one.bytes.end + from);
+        let hit = hits.into_iter().map(|one| one.bytes.start + from..one.bytes.end + from);
         if let Some(bytes) = hit.filter(|bytes| !frames.is_quoted(bytes)).min_by_key(|bytes| bytes.start) {
             return Some(bytes.start + start..bytes.end + start);
         }

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::model::{Evidence, ToolCall};
-use crate::rules::steps::{failure, is_recovered, target};
+use crate::rules::steps::{is_recovered, target};
 use crate::rules::{
     Bundle, Case, FailureClass, Finding, Kind, Knobs, Mechanism, Need, Outcome, Question, Rule, RuleMeta,
 };
@@ -88,12 +88,11 @@ impl Rule for NoSilentToolFailure {
 
     fn judge(&self, case: &Case<'_>, _: &Knobs) -> Outcome {
         let steps = case.steps();
-        let failed: Vec<usize> =
-            (0..steps.len()).filter(|at| steps.get(*at).is_some_and(|s| failure(s).is_some())).collect();
+        let failed: Vec<usize> = (0..steps.len()).filter(|at| case.failure(*at).is_some()).collect();
         if failed.is_empty() {
             return Outcome::Pass(Finding::new(1.0, format!("none of {} tool calls failed", steps.len())));
         }
-        let open: Vec<usize> = failed.iter().copied().filter(|at| !is_recovered(steps, *at)).collect();
+        let open: Vec<usize> = failed.iter().copied().filter(|at| !is_recovered(case, *at)).collect();
         if open.is_empty() {
             let message =
                 format!("{} of {} tool calls failed, each made good by a later one", failed.len(), steps.len());
@@ -118,7 +117,7 @@ impl Rule for NoSilentToolFailure {
         let message = format!("{} of {} tool calls failed and the output does not say so", hidden.len(), steps.len());
         let evidence = hidden.into_iter().filter_map(|at| {
             let step = steps.get(at)?;
-            let label = failure(step).map_or("failed", |why| match why {
+            let label = case.failure(at).map_or("failed", |why| match why {
                 "error" => "unacknowledged error",
                 "command" => "unacknowledged command failure",
                 _ => "unacknowledged error result",

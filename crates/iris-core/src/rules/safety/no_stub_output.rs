@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
 use crate::model::Evidence;
@@ -19,7 +20,7 @@ use crate::rules::phrases::{Found as Hit, Table, Tier};
 use crate::rules::{
     Bundle, Case, EVIDENCE_MAX, FailureClass, Finding, Kind, Knobs, Mechanism, Need, Outcome, Question, Rule, RuleMeta,
 };
-use crate::text::{head, sentences};
+use crate::text::{head, placed_sentences};
 
 /// See the module.
 pub struct NoStubOutput;
@@ -87,22 +88,27 @@ impl Rule for NoStubOutput {
     fn judge(&self, case: &Case<'_>, knobs: &Knobs) -> Outcome {
         let view = case.output();
         let text = head(view.text(), ANSWER_BYTES_MAX);
-        let asked = ASKED.is_match(case.input().text());
         let hits = TABLE.find(text);
+        let code = holds_code(text);
+        let own = knobs.list(MARKERS);
+        if hits.is_empty() && !code && own.is_none() {
+            return clean();
+        }
+        let asked = ASKED.is_match(case.input().text());
         let mut found = Vec::new();
-        match knobs.list(MARKERS) {
+        match own {
             Some(own) => found.extend(own_markers(text, own)),
             None if !asked => found.extend(markers(text, &hits)),
             None => {}
         }
         if !asked {
-            found.extend(shapes(text, &hits));
+            found.extend(shapes(text, &hits, code));
         }
         found.extend(promise(text, &hits, asked));
         found.sort_by_key(|(bytes, _)| (bytes.start, bytes.end));
         let kinds: BTreeSet<&str> = found.iter().map(|(_, label)| label.as_str()).collect();
         if kinds.is_empty() {
-            return Outcome::Pass(Finding::new(1.0, "no stand-in for the work"));
+            return clean();
         }
         let listed: Vec<&str> = kinds.into_iter().collect();
         let message = format!("the output leaves work undone: {}", listed.join(", "));
@@ -118,6 +124,10 @@ impl Rule for NoStubOutput {
         });
         Outcome::Fail(Finding::new(0.0, message).with(evidence.collect()))
     }
+}
+
+fn clean() -> Outcome {
+    Outcome::Pass(Finding::new(1.0, "no stand-in for the work"))
 }
 
 type Found = Vec<(Range<usize>, String)>;
@@ -181,10 +191,18 @@ fn is_honest(text: &str) -> bool {
     HONEST.find_iter(text).take(50).any(|one| !fences.contains(one.start()))
 }
 
+/// Whether a text holds what code, or a run of tests, cannot do without.
+fn holds_code(text: &str) -> bool {
+    static PARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        let parts = ["def ", "function", "func ", "fn ", "\"\"\"", "skipped", ") {"];
+        AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(parts).ok()
+    });
+    PARTS.as_ref().is_none_or(|parts| parts.is_match(text))
+}
+
 /// Shapes of a stub.
-fn shapes(text: &str, hits: &[Hit<'_>]) -> Found {
+fn shapes(text: &str, hits: &[Hit<'_>], coded: bool) -> Found {
     let mut found: Found = Vec::new();
-    let coded = ["def ", "function", "func ", "fn ", "\"\"\"", "skipped", ") {"].iter().any(|part| text.contains(part));
     if hits.is_empty() && !coded {
         return found;
     }
@@ -230,7 +248,7 @@ fn promise(text: &str, hits: &[Hit<'_>], asked: bool) -> Option<(Range<usize>, S
     if asked || !hits.iter().any(|one| one.pattern.name == "promise") {
         return None;
     }
-    let parts: Vec<&str> = sentences(text).take(200).collect();
+    let parts: Vec<(usize, &str)> = placed_sentences(text).take(200).collect();
     if parts.is_empty() || text.contains("```") {
         return None;
     }
@@ -241,16 +259,13 @@ fn promise(text: &str, hits: &[Hit<'_>], asked: bool) -> Option<(Range<usize>, S
         .map(|one| one.bytes.clone())
         .collect();
     let start = hits.first()?.start;
-    let mut from = 0;
     let mut promised = 0;
     let mut last = false;
-    for part in &parts {
-        let at = from + text.get(from..)?.find(part)?;
-        from = at + part.len();
-        last = hits.iter().any(|hit| hit.start >= at && hit.start < from);
+    for (at, part) in &parts {
+        last = hits.iter().any(|hit| hit.start >= *at && hit.start < at + part.len());
         promised += if last { part.len() } else { 0 };
     }
-    let whole: usize = parts.iter().map(|part| part.len()).sum();
+    let whole: usize = parts.iter().map(|(_, part)| part.len()).sum();
     let share = f64::from(u32::try_from(promised).unwrap_or(u32::MAX))
         / f64::from(u32::try_from(whole.max(1)).unwrap_or(u32::MAX));
     let is_answer = share >= PROMISES_MIN || parts.len() <= 2 && last && whole <= 240;
