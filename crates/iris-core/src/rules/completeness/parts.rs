@@ -84,11 +84,11 @@ impl Part {
 /// The parts of an ask; fewer than two when it lists none.
 pub(super) fn parts(ask: &str) -> Vec<Part> {
     let found = [listed(ask), enumerated(ask), ordinal(ask)].into_iter().find(|parts| parts.len() >= 2);
-    found.unwrap_or_default().into_iter().take(PARTS_MAX).map(|part| trimmed(ask, part)).collect()
+    found.unwrap_or_default().into_iter().take(PARTS_MAX).map(|part| trimmed(ask, &part)).collect()
 }
 
 /// Without what joins it to the next: `and`, `then`, brackets, commas.
-fn trimmed(ask: &str, part: Part) -> Part {
+fn trimmed(ask: &str, part: &Part) -> Part {
     let text = part.text(ask);
     let mut end = text.trim_end().len();
     loop {
