@@ -105,6 +105,7 @@ pub enum Write {
 
 /// What a tool writes, stored exactly once by its position, whichever way it comes first. Its JSON is the body of
 /// its journal record.
+#[expect(clippy::large_enum_variant, reason = "it always stands in a box of its own")]
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub enum ToolWrite {
     /// A trace given to `log_trace`.
