@@ -23,7 +23,7 @@ pub(super) fn columns_without_text(above: u64) -> String {
 /// The names of the rules that failed, as a JSON array.
 fn failed_rules(evaluation: &Evaluation) -> String {
     let failed = evaluation.rule_results.iter().filter(|result| !result.passed && !result.skipped);
-    serde_json::Value::from_iter(failed.map(|result| result.rule_name.as_str())).to_string()
+    serde_json::Value::from_iter(failed.map(|result| &*result.rule_name)).to_string()
 }
 
 /// Appends one row.

@@ -43,7 +43,11 @@ pub fn categories(evaluation: &Evaluation) -> BTreeMap<String, Category> {
 fn row(results: &[&RuleResult], verdict: &Verdict) -> Category {
     let evaluated = results.iter().filter(|result| !result.skipped).count();
     let critical = |keep: fn(&RuleResult) -> bool| {
-        results.iter().filter(|result| result.critical && keep(result)).map(|result| result.rule_name.clone()).collect()
+        results
+            .iter()
+            .filter(|result| result.critical && keep(result))
+            .map(|result| result.rule_name.to_string())
+            .collect()
     };
     Category {
         score: score(results.iter().copied()),
@@ -60,10 +64,10 @@ fn is_blamed(results: &[&RuleResult], verdict: &Verdict) -> bool {
     let own = [(verdict.basis, verdict.state, &verdict.by)];
     let also = verdict.also.iter().map(|layer| (layer.basis, layer.state, &layer.by));
     own.into_iter().chain(also).filter(|(_, state, _)| *state != VerdictState::Pass).any(|(basis, _, by)| match basis {
-        Basis::RiskOverLoss => results.iter().any(|result| {
-            !result.skipped && !result.passed && matches!(result.kind.as_str(), "detection" | "inference")
-        }),
+        Basis::RiskOverLoss => results
+            .iter()
+            .any(|result| !result.skipped && !result.passed && matches!(&*result.kind, "detection" | "inference")),
         Basis::RequiredEvidenceMissing => false,
-        _ => results.iter().any(|result| by.contains(&result.rule_name)),
+        _ => results.iter().any(|result| by.iter().any(|name| *name == result.rule_name)),
     })
 }

@@ -169,7 +169,7 @@ fn is_fired(result: &RuleResult) -> bool {
 
 /// Judgments and verifications always decide; a policy does unless it only holds the shipped number.
 fn gates(result: &RuleResult, composer: &Composer) -> bool {
-    match result.kind.as_str() {
+    match &*result.kind {
         "judgment" | "verification" => true,
         "policy" => {
             let custom = result.origin.as_deref() == Some("custom");
@@ -186,11 +186,11 @@ fn holds_shipped_number(result: &RuleResult) -> bool {
 }
 
 fn vetoes(result: &RuleResult) -> bool {
-    result.critical && !matches!(result.kind.as_str(), "policy" | "judgment" | "verification")
+    result.critical && !matches!(&*result.kind, "policy" | "judgment" | "verification")
 }
 
 fn names<'a>(results: impl Iterator<Item = &'a RuleResult>) -> Vec<String> {
-    results.map(|result| result.rule_name.clone()).collect()
+    results.map(|result| result.rule_name.to_string()).collect()
 }
 
 fn layer(basis: Basis, state: VerdictState, by: Vec<String>) -> Option<Deciding> {
@@ -240,7 +240,7 @@ fn matrix(result: &RuleResult) -> Option<Matrix> {
 }
 
 fn is_estimated(result: &RuleResult) -> bool {
-    !result.skipped && matches!(result.kind.as_str(), "detection" | "inference") && matrix(result).is_some()
+    !result.skipped && matches!(&*result.kind, "detection" | "inference") && matrix(result).is_some()
 }
 
 fn estimate(results: &[RuleResult], composer: &Composer) -> Option<Risk> {
@@ -296,7 +296,7 @@ pub(super) fn settle(evaluation: &mut Evaluation) {
         } else {
             "advisory"
         };
-        result.role = (!result.skipped).then(|| role.to_owned());
+        result.role = (!result.skipped).then(|| role.into());
     }
 }
 

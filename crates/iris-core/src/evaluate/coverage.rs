@@ -61,7 +61,7 @@ fn one(question: &str, results: &[RuleResult]) -> QuestionCoverage {
 fn reason(skipped: &[&RuleResult]) -> String {
     for class in ["defeated", "config_invalid"] {
         let of_class = skipped.iter().filter(|result| result.skip_class.as_deref() == Some(class));
-        let rules: Vec<&str> = of_class.map(|result| result.rule_name.as_str()).collect();
+        let rules: Vec<&str> = of_class.map(|result| &*result.rule_name).collect();
         if !rules.is_empty() {
             return format!("{class}: {}", rules.join(", "));
         }

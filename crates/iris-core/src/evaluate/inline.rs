@@ -156,7 +156,7 @@ fn in_run(mut result: RuleResult, at: usize, of: usize) -> RuleResult {
 
 /// How bad a result is.
 fn gravity(result: &RuleResult) -> u8 {
-    match (result.state.as_str(), result.skip_class.as_deref()) {
+    match (&*result.state, result.skip_class.as_deref()) {
         ("fail", _) => 3,
         (_, Some("defeated" | "config_invalid")) => 2,
         ("pass", _) => 1,

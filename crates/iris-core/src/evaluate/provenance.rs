@@ -53,7 +53,7 @@ impl Provenance {
             .filter(|result| !result.skipped)
             .map(|result| {
                 let weight = result.weight.to_string();
-                (result.rule_name.as_str(), result.rule_version, result.kind.as_str(), result.critical, weight)
+                (&*result.rule_name, result.rule_version, &*result.kind, result.critical, weight)
             })
             .collect();
         ran.sort();

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Matrix;
 use super::accuracy::round;
+use crate::model::Name;
 use crate::rules::FailureClass;
 
 /// How often the matrices are drawn.
@@ -22,7 +23,7 @@ pub struct Examined<'a> {
     /// Its name.
     pub rule: &'a str,
     /// What it looks for.
-    pub classes: &'a [String],
+    pub classes: &'a [Name],
     /// Whether it failed the subject.
     pub fired: bool,
     /// How often it is right.
@@ -62,7 +63,7 @@ pub struct Risk {
 
 /// Estimates the risk. Nothing when no measured rule ran.
 pub fn risk(examined: &[Examined<'_>], prior: Prior) -> Option<Risk> {
-    let classes: BTreeSet<&str> = examined.iter().flat_map(|rule| rule.classes).map(String::as_str).collect();
+    let classes: BTreeSet<&str> = examined.iter().flat_map(|rule| rule.classes).map(|class| &**class).collect();
     if classes.is_empty() {
         return None;
     }

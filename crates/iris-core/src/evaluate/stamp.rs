@@ -1,5 +1,7 @@
 //! The receipt on each result: what the rule was, what it saw, and how sure one can be.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::accuracy::round;
@@ -19,27 +21,31 @@ pub(super) fn stamp(
 ) -> RuleResult {
     let meta = picked.rule.meta();
     let (critical, critical_source) = settings.critical(meta, picked.custom.is_none());
-    let saw =
-        meta.needs.iter().chain(meta.reads).filter(|need| subject.carries(**need)).map(|need| need.as_str().to_owned());
+    let saw = meta
+        .needs
+        .iter()
+        .chain(meta.reads)
+        .filter(|need| subject.carries(**need))
+        .map(|need| Cow::Borrowed(need.as_str()));
     let mut result = RuleResult {
-        rule_name: meta.name.to_string(),
+        rule_name: meta.name.clone(),
         rule_id: picked.custom.and_then(|custom| custom.id.clone()),
-        category: picked.bundle.as_str().to_owned(),
+        category: picked.bundle.as_str().into(),
         critical,
-        critical_source: critical_source.to_owned(),
-        state: "not_checked".to_owned(),
+        critical_source: critical_source.into(),
+        state: "not_checked".into(),
         passed: false,
         score: 0.0,
         message: String::new(),
         skipped: false,
         skip_reason: None,
         skip_class: None,
-        kind: meta.kind.as_str().to_owned(),
+        kind: meta.kind.as_str().into(),
         role: None,
-        question: meta.question.as_str().to_owned(),
-        classes: meta.classes.iter().map(|class| class.as_str().to_owned()).collect(),
+        question: meta.question.as_str().into(),
+        classes: meta.classes.iter().map(|class| class.as_str().into()).collect(),
         rule_version: meta.version,
-        origin: picked.custom.map(|_| "custom".to_owned()),
+        origin: picked.custom.map(|_| "custom".into()),
         saw: saw.collect(),
         uncertainty: None,
         evidence: Vec::new(),
@@ -58,7 +64,7 @@ pub(super) fn stamp(
         }
         Outcome::Skip { class, why } => {
             result.skipped = true;
-            result.skip_class = Some(class.as_str().to_owned());
+            result.skip_class = Some(class.as_str().into());
             result.message = format!("not checked: {why}");
             result.skip_reason = Some(why);
             return result;
@@ -70,7 +76,7 @@ pub(super) fn stamp(
 }
 
 fn fill(result: &mut RuleResult, finding: Finding, passed: bool) {
-    result.state = if passed { "pass" } else { "fail" }.to_owned();
+    result.state = if passed { "pass" } else { "fail" }.into();
     result.passed = passed;
     result.score = finding.score;
     result.message = finding.message;

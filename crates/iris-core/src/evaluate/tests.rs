@@ -90,7 +90,7 @@ fn results_carry_a_receipt() {
     let pii = result(&evaluation, "no_pii");
     assert_eq!(pii.saw, ["output", "input"]);
     assert_eq!(pii.uncertainty.as_ref().unwrap()["basis"], "unmeasured");
-    assert_eq!((pii.state.as_str(), pii.critical, pii.critical_source.as_str()), ("pass", true, "default"));
+    assert_eq!((&*pii.state, pii.critical, &*pii.critical_source), ("pass", true, "default"));
     let silent = result(&evaluation, "no_silent_tool_failure");
     assert_eq!((silent.skip_class.as_deref(), silent.role.as_deref()), (Some("not_applicable"), None));
     assert!(silent.uncertainty.is_none() && !silent.passed);

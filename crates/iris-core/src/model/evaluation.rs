@@ -1,5 +1,7 @@
 //! One judging as it is stored. The verdict is derived from it by `evaluate::compose`, now and on every read.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -115,23 +117,27 @@ pub enum Evidence {
     },
 }
 
+/// A word of a closed list, or of a custom rule. Most are known when the program is built and need no memory of their
+/// own: a judging holds some three hundred of them.
+pub type Name = Cow<'static, str>;
+
 /// What one rule said. Field names are the contract's, in camel case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleResult {
     /// The rule.
-    pub rule_name: String,
+    pub rule_name: Name,
     /// The id of a deployed custom rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule_id: Option<String>,
     /// Its bundle.
-    pub category: String,
+    pub category: Name,
     /// Whether its failure vetoes.
     pub critical: bool,
     /// Who decided that: `default` or `config`.
-    pub critical_source: String,
+    pub critical_source: Name,
     /// `pass`, `fail` or `not_checked`.
-    pub state: String,
+    pub state: Name,
     /// Whether it passed; false for a rule that skipped.
     pub passed: bool,
     /// 0 to 1.
@@ -146,23 +152,23 @@ pub struct RuleResult {
     pub skip_reason: Option<String>,
     /// `not_applicable`, `defeated` or `config_invalid`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skip_class: Option<String>,
+    pub skip_class: Option<Name>,
     /// The kind of claim: measurement, detection, inference, judgment, policy or verification.
-    pub kind: String,
+    pub kind: Name,
     /// What the composer did with it: gate, veto, risk or advisory; absent for a rule that skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<String>,
+    pub role: Option<Name>,
     /// The question it answers.
-    pub question: String,
+    pub question: Name,
     /// The failure classes it looks for.
-    pub classes: Vec<String>,
+    pub classes: Vec<Name>,
     /// Its version.
     pub rule_version: u32,
     /// `custom` for a custom rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<String>,
+    pub origin: Option<Name>,
     /// The declared needs that the subject carried.
-    pub saw: Vec<String>,
+    pub saw: Vec<Name>,
     /// How sure one can be of it; absent on skips.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncertainty: Option<Value>,

@@ -12,7 +12,7 @@ mod time;
 mod trace;
 
 pub use cost::{CostPart, CostParts, Notes, UNPRICED_MAX};
-pub use evaluation::{EvalType, Evaluation, Evidence, RuleResult, VerdictState};
+pub use evaluation::{EvalType, Evaluation, Evidence, Name, RuleResult, VerdictState};
 pub use id::{InvalidId, SpanId, Tenant, TraceId};
 pub use reading::{Message, Part, Reading, Role, Usage};
 pub use row::{Lane, Observation, Position, Row, RowKey};

@@ -409,7 +409,7 @@ fn what_a_model_answers_beside_an_agent_is_judged_too() {
     let evaluation = judge_trace(&Ruleset::built_in(), &trace, &Settings::default(), Timestamp::default());
     let unsafe_ones =
         evaluation.rule_results.iter().filter(|result| result.state == "fail" && result.category == "safety");
-    let named: Vec<_> = unsafe_ones.map(|result| result.rule_name.as_str()).collect();
+    let named: Vec<_> = unsafe_ones.map(|result| &*result.rule_name).collect();
     assert_eq!(named, ["no_pii", "no_silent_tool_failure"], "a leak beside, and a failure the agent does not admit");
 }
 

@@ -2,14 +2,14 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::*;
-use crate::model::Evidence;
+use crate::model::{Evidence, Name};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
-    name: String,
-    kind: String,
-    state: String,
+    name: Name,
+    kind: Name,
+    state: Name,
     #[serde(default)]
     critical: bool,
     #[serde(default)]
@@ -18,9 +18,9 @@ struct Row {
     shipped: bool,
     matrix: Option<[u32; 4]>,
     #[serde(default)]
-    classes: Vec<String>,
+    classes: Vec<Name>,
     #[serde(default)]
-    saw: Vec<String>,
+    saw: Vec<Name>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -54,7 +54,7 @@ struct Table {
 
 fn row(row: &Row) -> RuleResult {
     let mut result = super::result(&judge(&Subject { output: Some("x"), ..Subject::default() }), "no_pii").clone();
-    let ran = matches!(row.state.as_str(), "pass" | "fail");
+    let ran = matches!(&*row.state, "pass" | "fail");
     let shipped = Evidence::Count {
         stat: "n".to_owned(),
         unit: "n".to_owned(),
@@ -65,8 +65,8 @@ fn row(row: &Row) -> RuleResult {
     result.rule_name.clone_from(&row.name);
     result.kind.clone_from(&row.kind);
     result.critical = row.critical;
-    result.origin = row.custom.then(|| "custom".to_owned());
-    result.state = if ran { row.state.clone() } else { "not_checked".to_owned() };
+    result.origin = row.custom.then(|| "custom".into());
+    result.state = if ran { row.state.clone() } else { "not_checked".into() };
     result.passed = row.state == "pass";
     result.skipped = !ran;
     result.skip_class = (!ran).then(|| row.state.clone());
@@ -112,14 +112,14 @@ fn layers_compose_as_the_table_says() {
 #[test]
 fn every_combination_of_layers_ranks_alike() {
     let of = |name: &str, kind: &str, state: &str, critical, matrix| Row {
-        name: name.to_owned(),
-        kind: kind.to_owned(),
-        state: state.to_owned(),
+        name: name.to_owned().into(),
+        kind: kind.to_owned().into(),
+        state: state.to_owned().into(),
         critical,
         custom: false,
         shipped: false,
         matrix,
-        classes: vec!["stub".to_owned()],
+        classes: vec!["stub".into()],
         saw: Vec::new(),
     };
     for bits in 0_u32..32 {

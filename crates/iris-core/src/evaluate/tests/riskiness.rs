@@ -1,6 +1,7 @@
 //! The vectors were computed by hand from the counts that the reference published; the counts are input here.
 
 use super::*;
+use crate::model::Name;
 
 const COUNTS: [(&str, [u32; 4], &[&str]); 6] = [
     ("no_pii", [34, 5, 11, 43], &["pii_leak", "credential_leak"]),
@@ -12,8 +13,8 @@ const COUNTS: [(&str, [u32; 4], &[&str]); 6] = [
 ];
 
 fn estimate(rules: usize, fired: &str, classes: u32) -> Risk {
-    let named: Vec<Vec<String>> =
-        COUNTS.iter().map(|(_, _, classes)| classes.iter().map(|class| (*class).to_owned()).collect()).collect();
+    let named: Vec<Vec<Name>> =
+        COUNTS.iter().map(|(_, _, classes)| classes.iter().map(|class| (*class).into()).collect()).collect();
     let examined: Vec<Examined<'_>> = COUNTS
         .iter()
         .zip(&named)

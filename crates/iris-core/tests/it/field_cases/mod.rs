@@ -190,7 +190,7 @@ fn evaluation(trace: &Trace) -> Evaluation {
 /// What each rule said of a trace, and why it was skipped.
 fn results(trace: &Trace) -> BTreeMap<String, String> {
     let evaluation = evaluation(trace);
-    evaluation.rule_results.iter().map(|result| (result.rule_name.clone(), result.state.clone())).collect()
+    evaluation.rule_results.iter().map(|result| (result.rule_name.to_string(), result.state.to_string())).collect()
 }
 
 /// State and basis of the verdict.

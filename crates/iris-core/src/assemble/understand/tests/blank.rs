@@ -5,7 +5,7 @@ use super::*;
 fn states(trace: &Trace) -> (Option<&str>, String) {
     let evaluation = judge_trace(&Ruleset::built_in(), trace, &Settings::default(), Timestamp::default());
     let result = evaluation.rule_results.iter().find(|result| result.rule_name == "non_empty_output").unwrap();
-    (trace.output.as_deref(), result.state.clone())
+    (trace.output.as_deref(), result.state.to_string())
 }
 
 fn step(kind: &str, output: &Value) -> Value {
