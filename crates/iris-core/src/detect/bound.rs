@@ -83,7 +83,7 @@ pub(super) const WORDS: &[(&str, Word)] = &[
 /// What may stand between a name and a value that is assigned to it.
 static ASSIGNED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
-        r#"(?i)s?(?:[_ .-]?(?:value|val|prod|live|test|dev|default|string|str|b64|base64|hash|key|token|secret|access|xyz|[0-9]{1,4}))*["'`\])}>*]{0,3}\s{0,6}(?::\s?(?:&?str|string)\s{0,3})?(?:=>|:{0,3}\??={1,3}|!=|:|->|(?-u:\b)is(?-u:\b):?|["'`]\s?,\s?)\s{0,6}[bru@]{0,1}["'`*(\[]{0,3}"#,
+        r#"(?i)s?(?:[_ .-]?(?:value|val|prod|live|test|dev|default|string|str|b64|base64|hash|key|token|secret|access|xyz|[0-9]{1,4})){0,4}["'`\])}>*]{0,3}\s{0,6}(?::\s?(?:&?str|string)\s{0,3})?(?:=>|:{0,3}\??={1,3}|!=|:|->|(?-u:\b)is(?-u:\b):?|["'`]\s?,\s?)\s{0,6}[bru@]{0,1}["'`*(\[]{0,3}"#,
     )
     .ok()
 });
@@ -93,12 +93,18 @@ static APART: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"["'`)]{0,
 static BESIDE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"(?i)[a-z_.]{0,12}["'`]{0,2}(?:\s{0,4}(?:=>|={1,2}|:)\s{0,4}["'`(]{0,2}|[ -])"#).ok()
 });
+/// The longest gap between a name and its value.
+const GAP_BYTES_MAX: usize = 96;
 /// The longest value that is looked at.
 const VALUE_BYTES_MAX: usize = 512;
 
+/// The longest password and the longest key: what is longer is sealed, or data.
+const PASSWORD_BYTES_MAX: usize = 128;
+const KEY_BYTES_MAX: usize = 300;
+
 /// Where a pattern that begins at `from` ends.
 fn end_of(pattern: &Regex, text: &str, from: usize) -> Option<usize> {
-    let input = Input::new(text).span(from..text.len()).anchored(Anchored::Yes);
+    let input = Input::new(text).span(from..text.len().min(from + GAP_BYTES_MAX)).anchored(Anchored::Yes);
     pattern.search_half(&input).map(|found| found.offset())
 }
 
@@ -242,6 +248,10 @@ struct Bound<'a> {
 
 impl Bound<'_> {
     fn judge(&self, value: &Range<usize>, providers: &[(usize, usize, bool)]) -> Option<(Range<usize>, Standing)> {
+        let longest = if self.word == Word::Password { PASSWORD_BYTES_MAX } else { KEY_BYTES_MAX };
+        if value.len() > longest {
+            return None;
+        }
         let bytes = trimmed(self.text, value.clone());
         let secret = self.text.get(bytes.clone())?;
         if is_reference(secret) || matches!(context::next(self.text, value.end), Some('(' | '[' | '{')) {
@@ -269,13 +279,7 @@ impl Bound<'_> {
         let chained = !self.firm && secret.trim_end_matches('=').contains(['=', ':']);
         // AWS's secret keys have forty characters; a value of another length is something else.
         let misfit = called.contains("aws") && called.contains("secret") && secret.len() != 40;
-        if rejected
-            || chained
-            || misfit
-            || secret.len() > 300
-            || !secret.bytes().all(is_key_byte)
-            || secret.contains("://")
-        {
+        if rejected || chained || misfit || !secret.bytes().all(is_key_byte) || secret.contains("://") {
             return false;
         }
         let head = context::before(self.text, self.name.start, 40);
@@ -320,7 +324,7 @@ impl Bound<'_> {
         if short && head.is_some_and(|c| c.is_ascii_alphabetic()) && !self.is_loud() {
             return false;
         }
-        if !self.firm || secret.len() < 6 || secret.len() > 128 {
+        if !self.firm || secret.len() < 6 {
             return false;
         }
         let quoted = self.text.get(self.gap.clone()).is_some_and(|gap| gap.ends_with(['"', '\'', '`']));

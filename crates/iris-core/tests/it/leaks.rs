@@ -11,6 +11,16 @@ fn judge(output: &str) -> Outcome {
     run(*rule, &Case::new(&Subject { output: Some(output), ..Subject::default() }), &Knobs::default())
 }
 
+/// Names without end that lead to no value: minutes, when each is read with all that follow it.
+#[test]
+fn names_in_a_row_are_read_once() {
+    for seed in ["secret key ", "password="] {
+        let start = Instant::now();
+        judge(&seed.repeat((1 << 20) / seed.len()));
+        assert!(start.elapsed().as_secs() < 30, "{seed}: {:?}", start.elapsed());
+    }
+}
+
 /// Scenario: prose, answers with numbers in them, and hostile texts; microseconds for each size.
 #[test]
 #[ignore = "measures time"]
