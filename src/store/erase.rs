@@ -3,8 +3,8 @@
 use duckdb::{Connection, ToSql};
 use iris_core::model::{Evaluation, RowKey, Timestamp};
 
-use super::open::CATALOG;
-use super::{Error, evaluations};
+use super::long::{self, Pieces, Values};
+use super::{Error, evaluations, group};
 
 /// What stands in place of a message whose trace is gone.
 const ERASED: &str = "erased with the trace";
@@ -19,7 +19,12 @@ pub(super) struct Erased {
 
 /// Deletes the traces inside the caller's transaction, each table scanned once for all of them. Verdicts,
 /// scores and offsets of their evaluations stay.
-pub(super) fn erase(connection: &Connection, keys: &[RowKey], now: Timestamp) -> Result<Erased, Error> {
+pub(super) fn erase(
+    connection: &Connection,
+    keys: &[RowKey],
+    now: Timestamp,
+    pieces: &mut Pieces,
+) -> Result<Erased, Error> {
     if keys.is_empty() {
         return Ok(Erased::default());
     }
@@ -29,21 +34,20 @@ pub(super) fn erase(connection: &Connection, keys: &[RowKey], now: Timestamp) ->
     let bound: Vec<&dyn ToSql> =
         names.iter().flat_map(|(tenant, id)| [tenant as &dyn ToSql, id as &dyn ToSql]).collect();
     let delete = |table: &str, filter: &str| {
-        connection
-            .execute(&format!("DELETE FROM {table} WHERE {chosen}{filter}"), bound.as_slice())
-            .map_err(Error::engine)
+        long::delete(connection, &format!("DELETE FROM {table} WHERE {chosen}{filter}"), &bound)
     };
     let spans = delete("spans", "")?;
     let traces = delete("traces", "")?;
     let linked = linked(connection, &chosen, &bound)?;
     if !linked.is_empty() {
         delete("evaluations", " AND NOT erased")?;
-        let mut appender =
-            connection.appender_to_catalog_and_db("evaluations", CATALOG, "main").map_err(Error::engine)?;
-        for evaluation in &linked {
-            evaluations::append(&mut appender, &without_text(evaluation.clone(), now), evaluation.position)?;
-        }
-        appender.flush().map_err(Error::engine)?;
+        pieces.clear();
+        group::table(connection, "evaluations", true, |appender| {
+            linked.iter().try_for_each(|evaluation| {
+                evaluations::append(appender, &without_text(evaluation.clone(), now), evaluation.position, pieces)
+            })
+        })?;
+        group::append_pieces(connection, pieces)?;
     }
     Ok(Erased { spans, traces, evaluations: linked.len() })
 }
@@ -51,13 +55,19 @@ pub(super) fn erase(connection: &Connection, keys: &[RowKey], now: Timestamp) ->
 fn linked(connection: &Connection, chosen: &str, bound: &[&dyn ToSql]) -> Result<Vec<Evaluation>, Error> {
     let sql = format!(
         "SELECT {} FROM evaluations WHERE {chosen} AND NOT erased ORDER BY created_at, rowid",
-        evaluations::columns_without_text(0)
+        evaluations::COLUMNS_WITHOUT_TEXTS
     );
     let mut statement = connection.prepare(&sql).map_err(Error::engine)?;
     let mut rows = statement.query(bound).map_err(Error::engine)?;
-    let mut found = Vec::new();
+    let mut stored = Vec::new();
     while let Some(row) = rows.next().map_err(Error::engine)? {
-        match evaluations::read(row) {
+        stored.push(evaluations::Stored::read(row)?);
+    }
+    let long = stored.iter().filter_map(|stored| stored.long.as_ref());
+    let mut values = Values::read_for_writing(connection, long, evaluations::BODY)?;
+    let mut found = Vec::new();
+    for stored in stored {
+        match stored.evaluation(&mut values, evaluations::BODY) {
             Ok(evaluation) => found.push(evaluation),
             // Nothing of it can be kept, and what it says has to go.
             Err(error @ Error::Unreadable { .. }) => tracing::error!(%error, "an evaluation goes with its trace"),

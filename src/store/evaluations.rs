@@ -1,24 +1,29 @@
-//! The `evaluations` table: hot columns for filters, the whole [`Evaluation`] as JSON.
+//! The `evaluations` table: hot columns for filters, the texts that were judged, the rest of the [`Evaluation`] as JSON.
+
+use std::borrow::Cow;
 
 use duckdb::{Appender, params};
-use iris_core::model::{Evaluation, Position};
+use iris_core::model::{Evaluation, Position, Timestamp};
 
 use super::Error;
+use super::long::{Long, Pieces, Values, Wide};
 use super::spans::{micros, nanos_of, timestamp};
 use super::traces::json_fault;
 use super::track::lane_number;
 
-/// The columns that [`read`] takes, in its order.
-pub(super) const COLUMNS: &str = "body, epoch_us(created_at), nanos";
+/// The columns that [`Stored::read`] takes, in its order.
+pub(super) const COLUMNS: &str =
+    "body, output_text, expected_text, epoch_us(created_at), nanos, long_id, long";
 
-/// As [`COLUMNS`], without the texts that were judged in a body above so many bytes.
-pub(super) fn columns_without_text(above: u64) -> String {
-    // A quote inside a string is written with a backslash, so that this is only ever found where the key stands.
-    let without =
-        |body: &str, key: &str| format!(r#"regexp_replace({body}, '"{key}":"(?:[^"\\]|\\.)*"', '"{key}":""')"#);
-    let stripped = without(&without("body", "output_text"), "expected_text");
-    format!("CASE WHEN strlen(body) > {above} THEN {stripped} ELSE body END, epoch_us(created_at), nanos")
-}
+/// The same with an empty text wherever one was judged.
+pub(super) const COLUMNS_WITHOUT_TEXTS: &str = "body, CASE WHEN output_text IS NOT NULL THEN '' END, \
+     CASE WHEN expected_text IS NOT NULL THEN '' END, epoch_us(created_at), nanos, long_id, long";
+
+/// The wide columns: everything of a row, and what is read where the texts are not wanted.
+pub(super) const ALL: &[&str] = &["body", "output_text", "expected_text"];
+pub(super) const BODY: &[&str] = &["body"];
+
+const TEXTS: [&str; 2] = ["output_text", "expected_text"];
 
 /// The names of the rules that failed, as a JSON array.
 fn failed_rules(evaluation: &Evaluation) -> String {
@@ -31,12 +36,19 @@ pub(super) fn append(
     appender: &mut Appender<'_>,
     evaluation: &Evaluation,
     position: Option<Position>,
+    pieces: &mut Pieces,
 ) -> Result<(), Error> {
-    let body = serde_json::to_string(evaluation)
-        .map_err(|error| Error::Engine(format!("an evaluation has no JSON form: {error}")))?;
     if !evaluation.score.is_finite() {
         return Err(Error::Engine("an evaluation with a score that is no number; 0 to 1 is valid".to_owned()));
     }
+    let body = serde_json::to_string(without_texts(evaluation).as_ref())
+        .map_err(|error| Error::Engine(format!("an evaluation has no JSON form: {error}")))?;
+    let kept = pieces.shorten([
+        Wide::text("output_text", evaluation.output_text.as_deref()),
+        Wide::text("expected_text", evaluation.expected_text.as_deref()),
+        Wide::document("body", Some(&body)),
+    ])?;
+    let [output_text, expected_text, body] = kept.values;
     let row = params![
         evaluation.id,
         evaluation.tenant.as_str(),
@@ -55,18 +67,71 @@ pub(super) fn append(
         position.map(|position| position.seq),
         position.map(|position| position.ordinal),
         evaluation.erased_at.is_some(),
+        output_text,
+        expected_text,
         body,
+        kept.long_id,
+        kept.long,
     ];
     appender.append_row(row).map_err(Error::engine)
 }
 
-/// Reads a row that was selected as [`COLUMNS`].
-pub(super) fn read(row: &duckdb::Row<'_>) -> Result<Evaluation, Error> {
-    let unreadable = |why: String| Error::Unreadable { table: "evaluations", why };
-    let fetch = || -> duckdb::Result<(String, i64, u32)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
-    let (body, time, nanos) = fetch().map_err(|error| unreadable(error.to_string()))?;
-    let mut evaluation: Evaluation = serde_json::from_str(&body).map_err(|error| unreadable(json_fault(error)))?;
-    // The JSON form of a time keeps milliseconds only.
-    evaluation.created_at = timestamp(time, nanos);
-    Ok(evaluation)
+fn without_texts(evaluation: &Evaluation) -> Cow<'_, Evaluation> {
+    if evaluation.output_text.is_none() && evaluation.expected_text.is_none() {
+        return Cow::Borrowed(evaluation);
+    }
+    Cow::Owned(Evaluation { output_text: None, expected_text: None, ..evaluation.clone() })
+}
+
+fn unreadable(why: String) -> Error {
+    Error::Unreadable { table: "evaluations", why }
+}
+
+/// A row that was selected as [`COLUMNS`] or [`COLUMNS_WITHOUT_TEXTS`].
+pub(super) struct Stored {
+    body: String,
+    texts: [Option<String>; 2],
+    created_at: Timestamp,
+    pub long: Option<Long>,
+}
+
+impl Stored {
+    pub fn read(row: &duckdb::Row<'_>) -> Result<Self, Error> {
+        let columns = || -> duckdb::Result<Self> {
+            Ok(Self {
+                body: row.get(0)?,
+                texts: [row.get(1)?, row.get(2)?],
+                created_at: timestamp(row.get(3)?, row.get(4)?),
+                long: Long::read(row, 5)?,
+            })
+        };
+        columns().map_err(|error| unreadable(error.to_string()))
+    }
+
+    /// The evaluation with nothing of a long text.
+    pub fn without_long_texts(mut self, values: &mut Values) -> Result<Evaluation, Error> {
+        for (field, text) in TEXTS.into_iter().zip(&mut self.texts) {
+            if self.long.as_ref().is_some_and(|long| long.bytes(field).is_some()) {
+                *text = Some(String::new());
+            }
+        }
+        self.evaluation(values, BODY)
+    }
+
+    /// The evaluation, with those of its long values that are `wanted`.
+    pub fn evaluation(mut self, values: &mut Values, wanted: &[&str]) -> Result<Evaluation, Error> {
+        let long = self.long.as_ref();
+        values.put(long, "body", &mut self.body).map_err(unreadable)?;
+        for (field, text) in TEXTS.into_iter().zip(&mut self.texts) {
+            if wanted.contains(&field) {
+                values.put_optional(long, field, text).map_err(unreadable)?;
+            }
+        }
+        let mut evaluation: Evaluation =
+            serde_json::from_str(&self.body).map_err(|error| unreadable(json_fault(error)))?;
+        // The JSON form of a time keeps milliseconds only.
+        evaluation.created_at = self.created_at;
+        [evaluation.output_text, evaluation.expected_text] = self.texts;
+        Ok(evaluation)
+    }
 }

@@ -6,6 +6,7 @@ use duckdb::{Appender, Connection, params};
 use iris_core::model::{Evaluation, Observation, Position, Reading, Row, Timestamp, Trace};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::long::Pieces;
 use super::open::CATALOG;
 use super::spans::{self, Scratch, Source};
 use super::track::{Done, Through};
@@ -141,6 +142,8 @@ pub(super) fn transaction(
 }
 
 fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch: &mut Scratch) -> Result<(), Error> {
+    // What a group that failed left behind is of no row.
+    scratch.pieces.clear();
     table(connection, "spans", items.iter().any(|item| item.rows() > 0), |appender| {
         items.iter().try_for_each(|item| match item {
             Item::Row(row) => spans::append(appender, row, None, scratch),
@@ -151,9 +154,11 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
     let has_traces = items.iter().any(|item| !matches!(item, Item::Row(_) | Item::Settled(_)));
     table(connection, "traces", has_traces, |appender| {
         items.iter().try_for_each(|item| match item {
-            Item::Judged { trace, .. } => traces::append(appender, trace, None, now),
+            Item::Judged { trace, .. } => traces::append(appender, trace, None, now, &mut scratch.pieces),
             Item::Tool(write) => match write.as_ref() {
-                ToolWrite::Trace { trace, position, .. } => traces::append(appender, trace, Some(*position), now),
+                ToolWrite::Trace { trace, position, .. } => {
+                    traces::append(appender, trace, Some(*position), now, &mut scratch.pieces)
+                }
                 ToolWrite::Evaluation { .. } => Ok(()),
             },
             Item::Row(_) | Item::Settled(_) => Ok(()),
@@ -161,20 +166,28 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
     })?;
     table(connection, "evaluations", has_traces, |appender| {
         items.iter().try_for_each(|item| match item {
-            Item::Judged { evaluation, .. } => evaluations::append(appender, evaluation, evaluation.position),
+            Item::Judged { evaluation, .. } => {
+                evaluations::append(appender, evaluation, evaluation.position, &mut scratch.pieces)
+            }
             Item::Tool(write) => match write.as_ref() {
                 ToolWrite::Evaluation { evaluation, position } => {
-                    evaluations::append(appender, evaluation, Some(*position))
+                    evaluations::append(appender, evaluation, Some(*position), &mut scratch.pieces)
                 }
                 ToolWrite::Trace { .. } => Ok(()),
             },
             Item::Row(_) | Item::Settled(_) => Ok(()),
         })
-    })
+    })?;
+    append_pieces(connection, &mut scratch.pieces)
+}
+
+/// Appends what the rows so far left for `pieces`.
+pub(super) fn append_pieces(connection: &Connection, pieces: &mut Pieces) -> Result<(), Error> {
+    table(connection, "pieces", !pieces.is_empty(), |appender| pieces.append(appender))
 }
 
 /// Appends to one table. Dropping an appender hides its errors, so it is flushed and asked first.
-fn table(
+pub(super) fn table(
     connection: &Connection,
     name: &str,
     wanted: bool,

@@ -18,6 +18,7 @@ mod evaluations;
 mod fetch;
 mod group;
 mod known;
+mod long;
 mod open;
 mod page;
 mod pending;
@@ -199,6 +200,7 @@ impl Store {
             tracker: track::Tracker::new(boot.stored_through, tools),
             positions: group::Positions { stored: boot.stored_through, settled: boot.settled_through },
             shared: shared.clone(),
+            pieces: long::Pieces::of(&origin)?,
             now,
         };
         let readers = Readers::new(origin, config.readers, Duration::from_millis(config.read_deadline_ms))?;

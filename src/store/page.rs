@@ -1,29 +1,24 @@
 //! A page of traces: which ones first, from narrow columns, then their values in bounded bites.
 //!
-//! A long value is read whole only while all of the page's values fit the reply; otherwise the engine cuts the long
-//! texts, and the long documents are cut as they come. `runs` is not read: no page shows it.
+//! Long values are read only while all of the page's values fit the reply; otherwise long texts stay as their row
+//! keeps them, and the long documents are cut as they come. `runs` is not read: no page shows it.
 
 use std::collections::HashMap;
 
 use duckdb::ToSql;
 use duckdb::types::Value;
 use iris_core::contract::SortBy;
-use iris_core::model::{Evaluation, Tenant, Timestamp, Trace, TraceId};
+use iris_core::model::{Evaluation, Tenant, Trace, TraceId};
 
 use super::fetch::{bites, fetch};
+use super::long::Values;
 use super::query::{TraceQuery, filter};
 use super::reader::Reader;
-use super::spans::{timestamp, trace_id};
+use super::spans::trace_id;
 use super::{Error, evaluations, traces};
 
-/// A longer value is not read before it is known what of it is wanted, in bytes.
-const LONG_BYTES: u64 = 16 * 1024;
-/// Rows whose short values are read at a time: four values a row.
+/// Rows that are read at a time, without their long values.
 const ROWS_AT_A_TIME: usize = 128;
-/// What is kept of a long text that the reply cuts, in characters.
-const HEAD_CHARS: u64 = 4096;
-/// An evaluation above this size is read without the text that it judged, in bytes.
-const EVALUATION_BYTES: u64 = 64 * 1024;
 
 /// How much the values of a page may be.
 #[derive(Debug, Clone, Copy)]
@@ -129,152 +124,62 @@ fn choose(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> Result<(V
     Ok((chosen, total))
 }
 
-/// The short values of a row, and how long the long ones are.
-struct Short {
-    texts: [Option<String>; 2],
-    documents: [Option<String>; 2],
-    body: Option<String>,
-    time: Timestamp,
-    /// Bytes of `input`, `output`, `tool_calls`, `metadata` and `body`.
-    bytes: [u64; 5],
-    /// Characters of a long `input` and `output`.
-    chars: [u64; 2],
-}
-
-impl Short {
-    fn shown_bytes(&self) -> u64 {
-        self.bytes[..4].iter().sum()
-    }
-
-    /// The bytes that are still to be read.
-    fn missing(&self, whole: bool) -> u64 {
-        let wanted = if whole { &self.bytes[..] } else { &self.bytes[2..] };
-        wanted.iter().filter(|bytes| **bytes > LONG_BYTES).sum()
-    }
-}
-
-/// The columns that [`read_short`] takes, in its order.
-fn short_columns() -> String {
-    let text =
-        |name: &str| format!("CASE WHEN strlen({name}) > {LONG_BYTES} THEN left({name}, {HEAD_CHARS}) ELSE {name} END");
-    let document = |name: &str| format!("CASE WHEN strlen({name}) <= {LONG_BYTES} THEN {name} END");
-    let bytes = |name: &str| format!("coalesce(strlen({name}), 0)");
-    let chars = |name: &str| format!("CASE WHEN strlen({name}) > {LONG_BYTES} THEN length({name}) ELSE 0 END");
-    [
-        text("input"),
-        text("output"),
-        document("tool_calls"),
-        document("metadata"),
-        document("body"),
-        "epoch_us(timestamp)".to_owned(),
-        "nanos".to_owned(),
-        bytes("input"),
-        bytes("output"),
-        bytes("tool_calls"),
-        bytes("metadata"),
-        bytes("body"),
-        chars("input"),
-        chars("output"),
-    ]
-    .join(", ")
-}
-
-fn read_short(row: &duckdb::Row<'_>) -> Result<Short, Error> {
-    let read = || -> duckdb::Result<Short> {
-        Ok(Short {
-            texts: [row.get(0)?, row.get(1)?],
-            documents: [row.get(2)?, row.get(3)?],
-            body: row.get(4)?,
-            time: timestamp(row.get(5)?, row.get(6)?),
-            bytes: [row.get(7)?, row.get(8)?, row.get(9)?, row.get(10)?, row.get(11)?],
-            chars: [row.get(12)?, row.get(13)?],
-        })
-    };
-    read().map_err(|error| Error::Unreadable { table: "traces", why: error.to_string() })
-}
+/// What a page shows of a row's wide columns; the documents alone once the page is too large.
+const SHOWN: [&str; 4] = ["input", "output", "tool_calls", "metadata"];
+const DOCUMENTS: [&str; 3] = ["tool_calls", "metadata", "body"];
 
 /// The traces at these places, with what each lost.
 fn values(reader: &Reader<'_>, places: &[i64], budget: Budget) -> Result<HashMap<i64, (Trace, Lost)>, Error> {
-    let mut short = HashMap::with_capacity(places.len());
+    let mut rows = HashMap::with_capacity(places.len());
     for some in places.chunks(ROWS_AT_A_TIME) {
-        short.extend(fetch(reader, "traces", &short_columns(), some, &mut read_short)?);
+        rows.extend(fetch(reader, "traces", traces::PAGE_COLUMNS, some, &mut traces::Stored::read)?);
     }
-    let sum = short.values().map(Short::shown_bytes).fold(0, u64::saturating_add);
-    let whole = sum <= budget.bytes;
-    let mut rest: Vec<(i64, u64)> = Vec::new();
+    let shown = |row: &traces::Stored| SHOWN.iter().map(|field| row.bytes(field)).sum::<u64>();
+    let whole = rows.values().map(shown).fold(0, u64::saturating_add) <= budget.bytes;
+    let wanted: &[&str] = if whole { &[SHOWN[0], SHOWN[1], SHOWN[2], SHOWN[3], "body"] } else { &DOCUMENTS };
+    let sizes: Vec<(i64, u64)> =
+        places.iter().filter_map(|place| Some((*place, missing(rows.get(place)?, wanted)))).collect();
     let mut found = HashMap::with_capacity(places.len());
-    for place in places {
-        let Some(row) = short.get(place) else { continue };
-        match row.missing(whole) {
-            0 => {
-                let Some(row) = short.remove(place) else { continue };
-                let lost = row.lost(whole);
-                match row.trace() {
-                    Ok(trace) => {
-                        found.insert(*place, (trace, lost));
-                    }
-                    Err(error) => reader.leave_out(&error, 1),
-                }
-            }
-            missing => rest.push((*place, missing)),
+    for bite in bites(&sizes) {
+        let long = bite.iter().filter_map(|place| rows.get(place)?.long.as_ref());
+        let mut values = Values::read(reader, long, wanted)?;
+        for place in bite {
+            let Some(row) = rows.remove(&place) else { continue };
+            found.extend(reader.keep(shorter(row, &mut values, whole, budget))?.map(|shown| (place, shown)));
         }
-    }
-    let texts = if whole { "input, output" } else { "NULL::VARCHAR, NULL::VARCHAR" };
-    let columns = format!("{texts}, tool_calls, metadata, body, rowid");
-    for bite in bites(&rest) {
-        let read = &mut |row: &duckdb::Row<'_>| {
-            let place = row.get::<_, i64>(5).map_err(Error::engine)?;
-            let short = short.remove(&place).ok_or_else(gone)?;
-            short.completed(row, whole, budget)
-        };
-        found.extend(fetch(reader, "traces", &columns, &bite, read)?);
     }
     Ok(found)
 }
 
-impl Short {
-    /// What of the texts is missing here.
-    fn lost(&self, whole: bool) -> Lost {
-        let beyond = |chars: u64| if whole { 0 } else { chars.saturating_sub(HEAD_CHARS) };
-        Lost { input: beyond(self.chars[0]), output: beyond(self.chars[1]), ..Lost::default() }
-    }
-
-    fn trace(self) -> Result<Trace, Error> {
-        let [tool_calls, metadata] = self.documents;
-        let documents = [parsed(tool_calls)?, parsed(metadata)?, serde_json::json!([])];
-        traces::put_together(self.texts, documents, self.body.as_deref().unwrap_or_default(), self.time)
-    }
-
-    /// With the long values of a row that was read a second time.
-    fn completed(self, row: &duckdb::Row<'_>, whole: bool, budget: Budget) -> Result<(Trace, Lost), Error> {
-        let read = || -> duckdb::Result<([Option<String>; 4], String)> {
-            Ok(([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?], row.get(4)?))
-        };
-        let unreadable = |error: duckdb::Error| Error::Unreadable { table: "traces", why: error.to_string() };
-        let ([input, output, tool_calls, metadata], body) = read().map_err(unreadable)?;
-        let mut lost = self.lost(whole);
-        let texts = if whole { [input, output] } else { self.texts };
-        let mut documents = [parsed(tool_calls)?, parsed(metadata)?];
-        if !whole {
-            for ((document, bytes), lost) in
-                documents.iter_mut().zip(&self.bytes[2..]).zip([&mut lost.tool_calls, &mut lost.metadata])
-            {
-                *lost = *bytes > LONG_BYTES && (budget.shrink)(document);
-            }
-        }
-        let [tool_calls, metadata] = documents;
-        let trace = traces::put_together(texts, [tool_calls, metadata, serde_json::json!([])], &body, self.time)?;
-        Ok((trace, lost))
-    }
+/// The bytes of a row that are still to be read.
+fn missing(row: &traces::Stored, wanted: &[&str]) -> u64 {
+    wanted.iter().filter_map(|field| row.long.as_ref()?.bytes(field)).fold(0, u64::saturating_add)
 }
 
-fn gone() -> Error {
-    Error::Unreadable { table: "traces", why: "it is another row by now".to_owned() }
-}
-
-fn parsed(document: Option<String>) -> Result<serde_json::Value, Error> {
-    let Some(text) = document else { return Ok(serde_json::Value::Null) };
-    serde_json::from_str(&text).map_err(|error| Error::Unreadable { table: "traces", why: traces::json_fault(error) })
+/// The trace as the page shows it: texts as the row keeps them and documents cut, unless all of it is `whole`.
+fn shorter(
+    row: traces::Stored,
+    values: &mut Values,
+    whole: bool,
+    budget: Budget,
+) -> Result<(Trace, Lost), Error> {
+    if whole {
+        return Ok((row.parsed(values, &SHOWN)?.trace()?, Lost::default()));
+    }
+    let long = row.long.clone().unwrap_or_default();
+    let mut parsed = row.parsed(values, &DOCUMENTS)?;
+    let mut lost = Lost::default();
+    let [tool_calls, metadata, _] = &mut parsed.documents;
+    lost.tool_calls = long.bytes("tool_calls").is_some() && (budget.shrink)(tool_calls);
+    lost.metadata = long.bytes("metadata").is_some() && (budget.shrink)(metadata);
+    let trace = parsed.trace()?;
+    let beyond = |field: &str, kept: &Option<String>| {
+        let kept = kept.as_ref().map_or(0, |text| text.chars().count() as u64);
+        long.chars(field).map_or(0, |chars| chars.saturating_sub(kept))
+    };
+    lost.input = beyond("input", &trace.input);
+    lost.output = beyond("output", &trace.output);
+    Ok((trace, lost))
 }
 
 fn latest(reader: &Reader<'_>, tenant: &Tenant, ids: &[TraceId]) -> Result<HashMap<TraceId, Evaluation>, Error> {
@@ -295,13 +200,23 @@ fn latest(reader: &Reader<'_>, tenant: &Tenant, ids: &[TraceId]) -> Result<HashM
     Ok(found.into_values().filter_map(|evaluation| Some((evaluation.trace_id?, evaluation))).collect())
 }
 
-/// Evaluations by their rows' numbers. From a large one the text that it judged is left out: it is the trace's own,
-/// and no reply carries it twice.
+/// Evaluations by their rows' numbers, without the texts that they judged where those are long: they are the trace's
+/// own, and no reply carries them twice.
 pub(super) fn evaluations(reader: &Reader<'_>, places: &[i64]) -> Result<HashMap<i64, Evaluation>, Error> {
-    let columns = evaluations::columns_without_text(EVALUATION_BYTES);
     let mut found = HashMap::with_capacity(places.len());
     for some in places.chunks(ROWS_AT_A_TIME) {
-        found.extend(fetch(reader, "evaluations", &columns, some, &mut evaluations::read)?);
+        let mut rows = fetch(reader, "evaluations", evaluations::COLUMNS, some, &mut evaluations::Stored::read)?;
+        let size = |row: &evaluations::Stored| row.long.as_ref().and_then(|long| long.bytes("body")).unwrap_or_default();
+        let sizes: Vec<(i64, u64)> =
+            some.iter().filter_map(|place| Some((*place, size(rows.get(place)?)))).collect();
+        for bite in bites(&sizes) {
+            let long = bite.iter().filter_map(|place| rows.get(place)?.long.as_ref());
+            let mut values = Values::read(reader, long, evaluations::BODY)?;
+            for place in bite {
+                let Some(row) = rows.remove(&place) else { continue };
+                found.extend(reader.keep(row.without_long_texts(&mut values))?.map(|evaluation| (place, evaluation)));
+            }
+        }
     }
     Ok(found)
 }

@@ -6,6 +6,7 @@ use iris_core::contract::SortBy;
 use iris_core::model::{Evaluation, Row, RowKey, Tenant, Timestamp, Trace, TraceId, VerdictState};
 
 use super::fetch::{bites, fetch};
+use super::long::{self, Long, Values};
 use super::reader::Reader;
 use super::spans::{Shared, micros};
 use super::{Error, evaluations, page, spans, traces};
@@ -131,7 +132,7 @@ pub(super) fn filter(tenant: &Tenant, query: &TraceQuery) -> Filter {
     ];
     for (sql, name) in names {
         if let Some(name) = name {
-            filter.and(sql, text(name));
+            filter.and(sql, text(long::name(name)));
         }
     }
     if let Some(since) = query.since {
@@ -162,17 +163,23 @@ pub(super) fn trace(reader: &Reader<'_>, key: &RowKey) -> Result<Option<Trace>, 
             row.get(0).map_err(Error::engine)
         })?;
     let Some(place) = place else { return Ok(None) };
-    reader.first(&format!("SELECT {} FROM traces WHERE rowid = {place}", traces::columns("")), &[], traces::read)
+    let sql = format!("SELECT {} FROM traces WHERE rowid = {place}", traces::COLUMNS);
+    let Some(stored) = reader.first(&sql, &[], traces::Stored::read)? else { return Ok(None) };
+    let mut values = Values::read(reader, &stored.long, &[])?;
+    stored.parsed(&mut values, &traces::WIDE)?.trace().map(Some)
 }
 
 /// Every observation of a trace once, by start: a resend collapses, a conflicting span stays beside the first.
 pub(super) fn rows(reader: &Reader<'_>, key: &RowKey, bounds: Bounds) -> Result<Part<Row>, Error> {
-    let sql = "SELECT rowid, strlen(attributes) + strlen(rest) FROM spans WHERE tenant = ? AND trace_id = ? \
+    let sql = "SELECT rowid, strlen(attributes) + strlen(rest), long_id, long FROM spans WHERE tenant = ? AND trace_id = ? \
          QUALIFY row_number() OVER (PARTITION BY span_id, content_hash ORDER BY lane, seq, ordinal) = 1 \
          ORDER BY start_time, seq, ordinal, lane";
     let mut places: Vec<(i64, u64)> =
         reader.rows(sql, &[&key.tenant.as_str(), &key.trace_id.as_bytes().as_slice()], |row| {
-            let read = || -> duckdb::Result<(i64, u64)> { Ok((row.get(0)?, row.get(1)?)) };
+            let read = || -> duckdb::Result<(i64, u64)> {
+                let long = Long::read(row, 2)?.map_or(0, |long| long.all_bytes());
+                Ok((row.get(0)?, row.get::<_, u64>(1)?.saturating_add(long)))
+            };
             read().map_err(Error::engine)
         })?;
     let total = places.len();
@@ -187,8 +194,11 @@ pub(super) fn rows(reader: &Reader<'_>, key: &RowKey, bounds: Bounds) -> Result<
     let mut shared = Shared::default();
     let mut items = Vec::with_capacity(places.len());
     for bite in bites(&places) {
-        let mut found = fetch(reader, "spans", spans::COLUMNS, &bite, &mut |row| spans::read(row, &mut shared))?;
-        items.extend(bite.iter().filter_map(|place| found.remove(place)));
+        let mut found = fetch(reader, "spans", spans::COLUMNS, &bite, &mut spans::Stored::read)?;
+        let mut values = Values::read(reader, found.values().filter_map(|stored| stored.long.as_ref()), &[])?;
+        for stored in bite.iter().filter_map(|place| found.remove(place)) {
+            items.extend(reader.keep(stored.whole(&mut values, &mut shared))?);
+        }
     }
     let left_out = places.len() - items.len();
     Ok(Part { items, total, left_out })
@@ -206,7 +216,13 @@ pub(super) fn load(reader: &Reader<'_>, key: &RowKey) -> Result<Loaded, Error> {
          ORDER BY created_at DESC, rowid DESC LIMIT 1",
         evaluations::COLUMNS
     );
-    let evaluation = reader.readable(&sql, &bound, evaluations::read)?.pop();
+    let evaluation = match reader.readable(&sql, &bound, evaluations::Stored::read)?.pop() {
+        Some(stored) => {
+            let mut values = Values::read(reader, &stored.long, evaluations::ALL)?;
+            reader.keep(stored.evaluation(&mut values, evaluations::ALL))?
+        }
+        None => None,
+    };
     Ok(Loaded { rows: rows(reader, key, Bounds::WHOLE)?.items, version, evaluation })
 }
 
@@ -230,5 +246,9 @@ pub(super) fn evaluation(reader: &Reader<'_>, tenant: &Tenant, id: &str) -> Resu
         "SELECT {} FROM evaluations WHERE tenant = ? AND id = ? ORDER BY created_at DESC, rowid DESC LIMIT 1",
         evaluations::COLUMNS
     );
-    reader.first(&sql, &[&tenant.as_str(), &id], evaluations::read)
+    let Some(stored) = reader.first(&sql, &[&tenant.as_str(), &id], evaluations::Stored::read)? else {
+        return Ok(None);
+    };
+    let mut values = Values::read(reader, &stored.long, evaluations::ALL)?;
+    stored.evaluation(&mut values, evaluations::ALL).map(Some)
 }

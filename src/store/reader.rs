@@ -201,14 +201,19 @@ impl Reader<'_> {
         bound: &[&dyn ToSql],
         mut read: impl FnMut(&duckdb::Row<'_>) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
-        let rows = self.rows(sql, bound, |row| match read(row) {
+        let rows = self.rows(sql, bound, |row| self.keep(read(row)))?;
+        Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// What was read, or nothing when it cannot be: it is counted, and its neighbours stand.
+    pub fn keep<T>(&self, read: Result<T, Error>) -> Result<Option<T>, Error> {
+        match read {
             Err(error @ Error::Unreadable { .. }) => {
                 self.leave_out(&error, 1);
                 Ok(None)
             }
-            found => found.map(Some),
-        })?;
-        Ok(rows.into_iter().flatten().collect())
+            read => read.map(Some),
+        }
     }
 
     /// Counts rows that are left out of an answer.

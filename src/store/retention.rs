@@ -7,6 +7,7 @@ use iris_core::model::{RowKey, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::erase::erase;
+use super::long::{self, Pieces};
 use super::spans::{micros, trace_id};
 use super::{Error, boot, group};
 
@@ -71,10 +72,10 @@ impl Sweep {
     }
 
     /// Does one batch in one transaction; false once the sweep is over.
-    pub fn step(&mut self, connection: &Connection, now: Timestamp) -> Result<bool, Error> {
+    pub fn step(&mut self, connection: &Connection, now: Timestamp, pieces: &mut Pieces) -> Result<bool, Error> {
         let cutoff = micros(self.cutoff);
         let (deleted, next) = match self.stage {
-            Stage::Traces => (self.traces(connection, now)?, Stage::Spans),
+            Stage::Traces => (self.traces(connection, now, pieces)?, Stage::Spans),
             // Spans of a trace that is kept stay with it; these belong to none.
             Stage::Spans => (
                 batch(
@@ -105,12 +106,12 @@ impl Sweep {
         Ok(true)
     }
 
-    fn traces(&self, connection: &Connection, now: Timestamp) -> Result<usize, Error> {
+    fn traces(&self, connection: &Connection, now: Timestamp, pieces: &mut Pieces) -> Result<usize, Error> {
         let keys = doomed(connection, self.cutoff)?;
         let mut rows = 0;
         if !keys.is_empty() {
             group::transaction(connection, true, |connection| {
-                let erased = erase(connection, &keys, now)?;
+                let erased = erase(connection, &keys, now, pieces)?;
                 rows = erased.spans + erased.traces;
                 Ok(())
             })?;
@@ -144,7 +145,7 @@ fn doomed(connection: &Connection, cutoff: Timestamp) -> Result<Vec<RowKey>, Err
 fn batch(connection: &Connection, sql: &str, cutoff: &duckdb::types::Value) -> Result<usize, Error> {
     let mut deleted = 0;
     group::transaction(connection, true, |connection| {
-        deleted = connection.execute(sql, params![cutoff, ROWS_BATCH]).map_err(Error::engine)?;
+        deleted = long::delete(connection, sql, &[cutoff, &ROWS_BATCH])?;
         Ok(())
     })?;
     Ok(deleted)

@@ -13,12 +13,13 @@ use iris_core::model::{
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use super::long::{self, Kept, Long, Pieces, Values, Wide};
 use super::track::{lane_number, lane_of};
 
 /// The columns that [`read`] takes, in its order.
 pub(super) const COLUMNS: &str = "tenant, trace_id, span_id, parent_span_id, source, lane, seq, ordinal, \
      epoch_us(received), name, kind, epoch_us(start_time), epoch_us(end_time), nanos, status, content_hash, \
-     resource, scope, attributes, rest";
+     resource, scope, attributes, rest, long_id, long";
 
 const NANOS: u64 = 1000;
 
@@ -92,8 +93,10 @@ impl Source {
 
 /// Text buffers that outlive a row, so that a million rows do not allocate a million times. Resource and
 /// scope are shared by the rows of one request and written as JSON once for all of them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Scratch {
+    /// What the rows appended so far leave for `pieces`.
+    pub pieces: Pieces,
     attributes: Vec<u8>,
     rest: Vec<u8>,
     resource: Option<(Arc<Resource>, String)>,
@@ -117,32 +120,35 @@ pub(super) fn append(
     write_rest(&mut scratch.rest, &row.observation)?;
     shared(&mut scratch.resource, resource)?;
     shared(&mut scratch.scope, scope)?;
-    let resource = scratch.resource.as_ref().map_or("{}", |(_, text)| text.as_str());
-    let scope = scratch.scope.as_ref().map_or("{}", |(_, text)| text.as_str());
-    append_columns(
-        appender,
-        row,
-        source.unwrap_or(default_source),
-        [resource, scope, utf8(&scratch.attributes)?, utf8(&scratch.rest)?],
-    )
+    let name = match &row.observation {
+        Observation::Span(span) => span.name.as_str(),
+        Observation::Log(log) => log.event_name.as_str(),
+    };
+    let kept = scratch.pieces.shorten([
+        Wide::text("name", Some(name)),
+        Wide::document("resource", Some(scratch.resource.as_ref().map_or("{}", |(_, text)| text.as_str()))),
+        Wide::document("scope", Some(scratch.scope.as_ref().map_or("{}", |(_, text)| text.as_str()))),
+        Wide::document("attributes", Some(utf8(&scratch.attributes)?)),
+        Wide::document("rest", Some(utf8(&scratch.rest)?)),
+    ])?;
+    append_columns(appender, row, source.unwrap_or(default_source), &kept)
 }
 
-fn append_columns(appender: &mut Appender<'_>, row: &Row, source: Source, json: [&str; 4]) -> Result<(), Error> {
+fn append_columns(appender: &mut Appender<'_>, row: &Row, source: Source, kept: &Kept<'_, 5>) -> Result<(), Error> {
     let reading = &row.reading;
-    let (name, kind, start, end, status, parent) = match &row.observation {
+    let (kind, start, end, status, parent) = match &row.observation {
         Observation::Span(span) => (
-            span.name.as_str(),
             Some(kind_name(span.kind)),
             span.start,
             span.end,
             Some(status_name(span.status)),
             span.parent_span_id,
         ),
-        Observation::Log(log) => (log.event_name.as_str(), None, log.time, Timestamp::default(), None, None),
+        Observation::Log(log) => (None, log.time, Timestamp::default(), None, None),
     };
     let ended = (end != Timestamp::default()).then(|| micros(end));
     let nanos = nanos_of(start) | nanos_of(end) << 10 | nanos_of(row.received) << 20;
-    let [resource, scope, attributes, rest] = json;
+    let [name, resource, scope, attributes, rest] = kept.values;
     appender
         .append_row(params![
             row.tenant.as_str(),
@@ -161,21 +167,27 @@ fn append_columns(appender: &mut Appender<'_>, row: &Row, source: Source, json: 
             nanos,
             status,
             reading.role.map(role_name),
-            reading.agent_name.as_deref(),
-            reading.model.as_deref(),
-            reading.provider.as_deref(),
-            reading.tool_name.as_deref(),
+            short(reading.agent_name.as_deref()),
+            short(reading.model.as_deref()),
+            short(reading.provider.as_deref()),
+            short(reading.tool_name.as_deref()),
             reading.usage.input,
             reading.usage.output,
             reading.cost_usd,
-            reading.session_id.as_deref(),
+            short(reading.session_id.as_deref()),
             row.content_hash,
             resource,
             scope,
             attributes,
             rest,
+            kept.long_id,
+            kept.long,
         ])
         .map_err(Error::engine)
+}
+
+fn short(name: Option<&str>) -> Option<&str> {
+    name.map(long::name)
 }
 
 fn write_rest(buffer: &mut Vec<u8>, observation: &Observation) -> Result<(), Error> {
@@ -263,14 +275,12 @@ pub(super) struct Shared {
     scopes: HashMap<String, Arc<Scope>>,
 }
 
-/// Reads a row that was selected as [`COLUMNS`]. Its reading is empty: whoever needs one reads it again.
-pub(super) fn read(row: &duckdb::Row<'_>, shared: &mut Shared) -> Result<Row, Error> {
-    let unreadable = |why: String| Error::Unreadable { table: "spans", why };
-    let stored = Stored::read(row).map_err(|error| unreadable(error.to_string()))?;
-    stored.row(shared).map_err(unreadable)
+fn unreadable(why: String) -> Error {
+    Error::Unreadable { table: "spans", why }
 }
 
-struct Stored {
+/// A row that was selected as [`COLUMNS`].
+pub(super) struct Stored {
     tenant: String,
     trace_id: Vec<u8>,
     span_id: Vec<u8>,
@@ -291,10 +301,30 @@ struct Stored {
     scope: String,
     attributes: String,
     rest: String,
+    pub long: Option<Long>,
 }
 
 impl Stored {
-    fn read(row: &duckdb::Row<'_>) -> duckdb::Result<Self> {
+    pub fn read(row: &duckdb::Row<'_>) -> Result<Self, Error> {
+        Self::columns(row).map_err(|error| unreadable(error.to_string()))
+    }
+
+    /// The row that was stored, with its long values. Its reading is empty: whoever needs one reads it again.
+    pub fn whole(mut self, values: &mut Values, shared: &mut Shared) -> Result<Row, Error> {
+        let long = self.long.take();
+        for (field, value) in [
+            ("name", &mut self.name),
+            ("resource", &mut self.resource),
+            ("scope", &mut self.scope),
+            ("attributes", &mut self.attributes),
+            ("rest", &mut self.rest),
+        ] {
+            values.put(long.as_ref(), field, value).map_err(unreadable)?;
+        }
+        self.row(shared).map_err(unreadable)
+    }
+
+    fn columns(row: &duckdb::Row<'_>) -> duckdb::Result<Self> {
         Ok(Self {
             tenant: row.get(0)?,
             trace_id: row.get(1)?,
@@ -316,6 +346,7 @@ impl Stored {
             scope: row.get(17)?,
             attributes: row.get(18)?,
             rest: row.get(19)?,
+            long: Long::read(row, 20)?,
         })
     }
 

@@ -10,21 +10,22 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Error;
+use super::long::{self, Long, Pieces, Values, Wide};
 use super::spans::{micros, nanos_of, timestamp};
 use super::track::lane_number;
 
-/// The columns that [`read`] takes, in its order, each behind `prefix` such as `t.`.
-pub(super) fn columns(prefix: &str) -> String {
-    ["input", "output", "tool_calls", "metadata", "runs", "body", "epoch_us(timestamp)", "nanos"]
-        .map(|column| match column.strip_suffix("(timestamp)") {
-            Some(function) => format!("{function}({prefix}timestamp)"),
-            None => format!("{prefix}{column}"),
-        })
-        .join(", ")
-}
+/// The columns that [`Stored::read`] takes, in its order.
+pub(super) const COLUMNS: &str =
+    "input, output, tool_calls, metadata, runs, body, epoch_us(timestamp), nanos, long_id, long";
+
+/// The same without `runs`, which no page shows.
+pub(super) const PAGE_COLUMNS: &str =
+    "input, output, tool_calls, metadata, '[]', body, epoch_us(timestamp), nanos, long_id, long";
 
 /// The large fields, kept apart from the rest so that none is stored twice.
-const TEXTS: [&str; 2] = ["input", "output"];
+pub(super) const TEXTS: [&str; 2] = ["input", "output"];
+/// All of them.
+pub(super) const WIDE: [&str; 5] = ["input", "output", "tool_calls", "metadata", "runs"];
 const DOCUMENTS: [&str; 3] = ["tool_calls", "metadata", "runs"];
 
 struct Parts {
@@ -233,8 +234,18 @@ pub(super) fn append(
     trace: &Trace,
     position: Option<Position>,
     now: Timestamp,
+    pieces: &mut Pieces,
 ) -> Result<(), Error> {
     let Parts { tool_calls, metadata, runs, body } = parts(trace)?;
+    let kept = pieces.shorten([
+        Wide::text("input", trace.input.as_deref()),
+        Wide::text("output", trace.output.as_deref()),
+        Wide::document("tool_calls", tool_calls.as_deref()),
+        Wide::document("metadata", Some(&metadata)),
+        Wide::document("runs", Some(&runs)),
+        Wide::document("body", Some(&body)),
+    ])?;
+    let [input, output, tool_calls, metadata, runs, body] = kept.values;
     let usage = trace.token_usage.unwrap_or_default();
     let source = match trace.source {
         TraceSource::Otlp => "otlp",
@@ -249,8 +260,8 @@ pub(super) fn append(
         trace.trace_id.as_bytes().as_slice(),
         trace.version,
         source,
-        trace.agent_name,
-        trace.framework,
+        long::name(&trace.agent_name),
+        short(trace.framework.as_ref()),
         micros(trace.timestamp),
         nanos_of(trace.timestamp),
         trace.latency_ms,
@@ -259,12 +270,12 @@ pub(super) fn append(
         usage.total_tokens,
         trace.cost_usd,
         cost_source,
-        trace.session_id,
-        trace.user_id,
-        trace.model,
-        trace.provider,
-        trace.environment,
-        trace.service_version,
+        short(trace.session_id.as_ref()),
+        short(trace.user_id.as_ref()),
+        short(trace.model.as_ref()),
+        short(trace.provider.as_ref()),
+        short(trace.environment.as_ref()),
+        short(trace.service_version.as_ref()),
         trace.partial,
         trace.conflicting_spans,
         has_failed(trace),
@@ -275,55 +286,101 @@ pub(super) fn append(
         position.map(|position| position.seq),
         position.map(|position| position.ordinal),
         micros(now),
-        trace.input,
-        trace.output,
+        input,
+        output,
         tool_calls,
         metadata,
         runs,
         body,
+        kept.long_id,
+        kept.long,
     ];
     appender.append_row(row).map_err(Error::engine)
 }
 
-/// Reads a trace that was selected as [`columns`].
-pub(super) fn read(row: &duckdb::Row<'_>) -> Result<Trace, Error> {
-    let unreadable = |why: String| Error::Unreadable { table: "traces", why };
-    let fetch = || -> duckdb::Result<_> {
-        let texts: [Option<String>; 2] = [row.get(0)?, row.get(1)?];
-        let documents: [Option<String>; 3] = [row.get(2)?, row.get(3)?, row.get(4)?];
-        let (body, time, nanos): (String, i64, u32) = (row.get(5)?, row.get(6)?, row.get(7)?);
-        Ok((texts, documents, body, timestamp(time, nanos)))
-    };
-    let (texts, documents, body, time) = fetch().map_err(|error| unreadable(error.to_string()))?;
-    let mut parsed = [Value::Null, Value::Null, Value::Null];
-    for (value, text) in parsed.iter_mut().zip(documents) {
-        *value = text
-            .map_or(Ok(Value::Null), |text| serde_json::from_str(&text))
-            .map_err(|error| unreadable(json_fault(error)))?;
-    }
-    put_together(texts, parsed, &body, time)
+fn short(name: Option<&String>) -> Option<&str> {
+    name.map(|name| long::name(name))
 }
 
-/// The trace of its columns, the large ones in the order of [`columns`].
-pub(super) fn put_together(
+fn unreadable(why: String) -> Error {
+    Error::Unreadable { table: "traces", why }
+}
+
+/// A trace that was selected as [`COLUMNS`].
+pub(super) struct Stored {
     texts: [Option<String>; 2],
-    documents: [Value; 3],
-    body: &str,
+    documents: [Option<String>; 3],
+    body: String,
     time: Timestamp,
-) -> Result<Trace, Error> {
-    let bad_json = |error: serde_json::Error| Error::Unreadable { table: "traces", why: json_fault(error) };
-    let mut fields: Map<String, Value> = serde_json::from_str(body).map_err(bad_json)?;
-    for (name, text) in TEXTS.into_iter().zip(texts) {
-        fields.insert(name.to_owned(), text.map_or(Value::Null, Value::String));
+    pub long: Option<Long>,
+}
+
+impl Stored {
+    pub fn read(row: &duckdb::Row<'_>) -> Result<Self, Error> {
+        let columns = || -> duckdb::Result<Self> {
+            Ok(Self {
+                texts: [row.get(0)?, row.get(1)?],
+                documents: [row.get(2)?, row.get(3)?, row.get(4)?],
+                body: row.get(5)?,
+                time: timestamp(row.get(6)?, row.get(7)?),
+                long: Long::read(row, 8)?,
+            })
+        };
+        columns().map_err(|error| unreadable(error.to_string()))
     }
-    for (name, document) in DOCUMENTS.into_iter().zip(documents) {
-        fields.insert(name.to_owned(), document);
+
+    /// Bytes of a column's whole value.
+    pub fn bytes(&self, field: &str) -> u64 {
+        let in_row = |value: &Option<String>| value.as_ref().map_or(0, |value| value.len() as u64);
+        let texts = TEXTS.into_iter().zip(&self.texts);
+        let found = texts.chain(DOCUMENTS.into_iter().zip(&self.documents)).find(|(name, _)| *name == field);
+        let long = self.long.as_ref().and_then(|long| long.bytes(field));
+        long.unwrap_or_else(|| found.map_or(0, |(_, value)| in_row(value)))
     }
-    fill_runs(&mut fields);
-    let mut trace: Trace = serde_json::from_value(Value::Object(fields)).map_err(bad_json)?;
-    // The JSON form of a time keeps milliseconds only.
-    trace.timestamp = time;
-    Ok(trace)
+
+    /// With those of its long values that are `wanted`, and its body; of the others it has what the row keeps.
+    pub fn parsed(mut self, values: &mut Values, wanted: &[&str]) -> Result<Parsed, Error> {
+        let long = self.long.take();
+        let fields = TEXTS.into_iter().zip(&mut self.texts).chain(DOCUMENTS.into_iter().zip(&mut self.documents));
+        for (field, value) in fields.filter(|(field, _)| wanted.contains(field)) {
+            values.put_optional(long.as_ref(), field, value).map_err(unreadable)?;
+        }
+        values.put(long.as_ref(), "body", &mut self.body).map_err(unreadable)?;
+        let mut documents = [Value::Null, Value::Null, Value::Null];
+        for (document, text) in documents.iter_mut().zip(self.documents) {
+            *document = text
+                .map_or(Ok(Value::Null), |text| serde_json::from_str(&text))
+                .map_err(|error| unreadable(json_fault(error)))?;
+        }
+        Ok(Parsed { texts: self.texts, documents, body: self.body, time: self.time })
+    }
+}
+
+/// A trace whose documents can still be cut.
+pub(super) struct Parsed {
+    texts: [Option<String>; 2],
+    /// `tool_calls`, `metadata`, `runs`.
+    pub documents: [Value; 3],
+    body: String,
+    time: Timestamp,
+}
+
+impl Parsed {
+    pub fn trace(self) -> Result<Trace, Error> {
+        let bad_json = |error: serde_json::Error| unreadable(json_fault(error));
+        let mut fields: Map<String, Value> = serde_json::from_str(&self.body).map_err(bad_json)?;
+        for (name, text) in TEXTS.into_iter().zip(self.texts) {
+            fields.insert(name.to_owned(), text.map_or(Value::Null, Value::String));
+        }
+        for (name, document) in DOCUMENTS.into_iter().zip(self.documents) {
+            fields.insert(name.to_owned(), document);
+        }
+        fill_runs(&mut fields);
+        let mut trace: Trace = serde_json::from_value(Value::Object(fields)).map_err(bad_json)?;
+        // The JSON form of a time keeps milliseconds only.
+        trace.timestamp = self.time;
+        Ok(trace)
+    }
 }
 
 /// Names the kind of a JSON error without the text that caused it.

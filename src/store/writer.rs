@@ -9,6 +9,7 @@ use iris_core::model::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use super::group::{self, Item, Positions};
+use super::long::Pieces;
 use super::open::CATALOG;
 use super::pending::Pending;
 use super::retention::Sweep;
@@ -49,6 +50,8 @@ pub(super) struct Writer {
     /// As the file has them.
     pub positions: Positions,
     pub shared: Shared,
+    /// Numbers the long rows of the file.
+    pub pieces: Pieces,
     pub now: fn() -> Timestamp,
 }
 
@@ -72,7 +75,7 @@ impl Writer {
         let now = Instant::now();
         let mut state = State {
             pending: Pending::new(self.positions.settled),
-            scratch: Scratch::default(),
+            scratch: Scratch { pieces: std::mem::take(&mut self.pieces), ..Scratch::default() },
             dirty: true,
             last_write: now,
             retry: None,
@@ -388,7 +391,7 @@ impl Writer {
             state.sweep = self.config.retention.cutoff((self.now)()).map(Sweep::new);
         }
         let Some(mut sweep) = state.sweep.take() else { return };
-        match sweep.step(&self.spans, (self.now)()) {
+        match sweep.step(&self.spans, (self.now)(), &mut state.scratch.pieces) {
             Ok(true) => state.sweep = Some(sweep),
             Ok(false) => {
                 self.shared.swept(sweep.deleted);

@@ -33,7 +33,9 @@ CREATE TABLE spans (
     resource       VARCHAR   NOT NULL,
     scope          VARCHAR   NOT NULL,
     attributes     VARCHAR   NOT NULL USING COMPRESSION zstd,
-    rest           VARCHAR   NOT NULL USING COMPRESSION zstd
+    rest           VARCHAR   NOT NULL USING COMPRESSION zstd,
+    long_id        UBIGINT,            -- see pieces
+    long           VARCHAR
 );
 
 -- One row per version of a trace; the highest version is the trace.
@@ -73,7 +75,9 @@ CREATE TABLE traces (
     tool_calls        VARCHAR   USING COMPRESSION zstd,
     metadata          VARCHAR   NOT NULL USING COMPRESSION zstd,
     runs              VARCHAR   NOT NULL USING COMPRESSION zstd,
-    body              VARCHAR   NOT NULL USING COMPRESSION zstd -- every other field
+    body              VARCHAR   NOT NULL USING COMPRESSION zstd, -- every other field
+    long_id           UBIGINT,            -- see pieces
+    long              VARCHAR
 );
 
 -- One row per judging.
@@ -95,7 +99,21 @@ CREATE TABLE evaluations (
     seq           UBIGINT,
     ordinal       UINTEGER,
     erased        BOOLEAN   NOT NULL,
-    body          VARCHAR   NOT NULL USING COMPRESSION zstd
+    output_text   VARCHAR   USING COMPRESSION zstd,
+    expected_text VARCHAR   USING COMPRESSION zstd,
+    body          VARCHAR   NOT NULL USING COMPRESSION zstd, -- every other field
+    long_id       UBIGINT,            -- see pieces
+    long          VARCHAR
+);
+
+-- Values too long for their row. The engine unpacks 2,048 neighbouring rows of a column together, so no row above
+-- holds more than 12 KiB of text: its longest values stand here, and in their place its column keeps the beginning of
+-- a text, or null where it is JSON. `long` says which columns those are, each with its length in bytes and characters.
+CREATE TABLE pieces (
+    owner   UBIGINT  NOT NULL, -- long_id of the row
+    field   VARCHAR  NOT NULL, -- the column
+    ordinal UINTEGER NOT NULL, -- from 0
+    text    VARCHAR  NOT NULL USING COMPRESSION zstd
 );
 
 -- How far the journal is stored and settled. Every value only rises, so the largest is the newest.

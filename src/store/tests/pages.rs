@@ -124,10 +124,10 @@ fn long_values_are_whole_until_the_page_is_too_large() {
 
         let cut = page(&store, TraceQuery::default(), 30_000).await;
         let row = &cut.rows[1];
-        assert_eq!(row.trace.input, Some("ü".repeat(4096)));
+        assert_eq!(row.trace.input, Some("ü".repeat(2048)));
         assert_eq!(row.trace.metadata, object(json!({ "cut": true })));
         assert_eq!((&row.trace.output, &row.trace.user_id), (&large.output, &large.user_id));
-        assert_eq!(row.lost, Lost { input: 10_000 - 4096, metadata: true, ..Lost::default() });
+        assert_eq!(row.lost, Lost { input: 10_000 - 2048, metadata: true, ..Lost::default() });
         assert_eq!(cut.rows[0].trace.metadata, trace(2, 1).metadata, "short documents stay");
     });
 }
