@@ -103,6 +103,12 @@ pub(super) struct Scratch {
     scope: Option<(Arc<Scope>, String)>,
 }
 
+impl Scratch {
+    pub fn new(pieces: Pieces) -> Self {
+        Self { pieces, ..Self::default() }
+    }
+}
+
 /// Appends one row. An error leaves the appender unusable.
 pub(super) fn append(
     appender: &mut Appender<'_>,

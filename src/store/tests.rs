@@ -3,6 +3,7 @@
 mod cost;
 mod crash;
 mod fixtures;
+mod long;
 mod pages;
 mod reading;
 mod safety;

@@ -75,7 +75,7 @@ impl Writer {
         let now = Instant::now();
         let mut state = State {
             pending: Pending::new(self.positions.settled),
-            scratch: Scratch { pieces: std::mem::take(&mut self.pieces), ..Scratch::default() },
+            scratch: Scratch::new(std::mem::take(&mut self.pieces)),
             dirty: true,
             last_write: now,
             retry: None,

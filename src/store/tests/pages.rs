@@ -9,19 +9,22 @@ use crate::store::{self, Bounds, Budget, Error, Lost, PageRow, Settled, Store, T
 /// What a page may carry whole in these tests.
 const PAGE_BYTES: u64 = 1 << 20;
 
-async fn judge(store: &Store, trace: Trace, evaluation: Evaluation) {
+pub async fn judge(store: &Store, trace: Trace, evaluation: Evaluation) {
     let (trace, evaluation) = (Box::new(trace), std::sync::Arc::new(evaluation));
     let settled_through = Settled::default();
     store.send_async(Write::Judged { ticket: 1, trace, evaluation, settled_through }).await.unwrap();
 }
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 /// A text of so many bytes that compresses about as well as prose.
-fn text(seed: u64, bytes: usize) -> String {
+pub fn text(seed: u64, bytes: usize) -> String {
     let mut state = seed | 1;
     let mut text = String::with_capacity(bytes + 8);
     while text.len() < bytes {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        text.push_str(&format!("{:02x} ", state >> 56));
+        let byte = (state >> 56) as usize;
+        text.extend([HEX[byte >> 4], HEX[byte & 15], b' '].map(char::from));
     }
     text.truncate(bytes);
     text
@@ -36,8 +39,7 @@ async fn page(store: &Store, query: TraceQuery, bytes: u64) -> TracePage {
     store.traces(&Tenant::local(), &query, Budget { bytes, shrink }).await.unwrap()
 }
 
-/// Sixty traces with 60 MB of answers: about as much as the engine can unpack of one vector of 2048 rows within its
-/// 96 MiB, whichever row of it is wanted.
+/// Sixty traces with 60 MB of answers: more than the engine could handle as one vector of rows within its 96 MiB.
 const TRACES: u64 = 60;
 const OUTPUT_BYTES: usize = 1_000_000;
 
