@@ -3,7 +3,9 @@
 use duckdb::{Connection, ToSql};
 use iris_core::model::{Evaluation, RowKey, Timestamp};
 
-use super::long::{self, Pieces, Values};
+use super::beside::Beside;
+use super::long::{self, Values};
+use super::shapes::Known;
 use super::{Error, evaluations, group};
 
 /// What stands in place of a message whose trace is gone.
@@ -17,13 +19,13 @@ pub(super) struct Erased {
     pub evaluations: usize,
 }
 
-/// Deletes the traces inside the caller's transaction, each table scanned once for all of them. Verdicts,
+/// Deletes the traces inside the caller's transaction ([`group::transaction_beside`]), each table scanned once for all of them. Verdicts,
 /// scores and offsets of their evaluations stay.
 pub(super) fn erase(
     connection: &Connection,
     keys: &[RowKey],
     now: Timestamp,
-    pieces: &mut Pieces,
+    beside: &mut Beside,
 ) -> Result<Erased, Error> {
     if keys.is_empty() {
         return Ok(Erased::default());
@@ -38,21 +40,24 @@ pub(super) fn erase(
     };
     let spans = delete("spans", "")?;
     let traces = delete("traces", "")?;
-    let linked = linked(connection, &chosen, &bound)?;
+    let linked = linked(connection, &chosen, &bound, &beside.shapes.known())?;
     if !linked.is_empty() {
         delete("evaluations", " AND NOT erased")?;
-        pieces.clear();
         group::table(connection, "evaluations", true, |appender| {
             linked.iter().try_for_each(|evaluation| {
-                evaluations::append(appender, &without_text(evaluation.clone(), now), evaluation.position, pieces)
+                evaluations::append(appender, &without_text(evaluation.clone(), now), evaluation.position, beside)
             })
         })?;
-        group::append_pieces(connection, pieces)?;
     }
     Ok(Erased { spans, traces, evaluations: linked.len() })
 }
 
-fn linked(connection: &Connection, chosen: &str, bound: &[&dyn ToSql]) -> Result<Vec<Evaluation>, Error> {
+fn linked(
+    connection: &Connection,
+    chosen: &str,
+    bound: &[&dyn ToSql],
+    shapes: &Known,
+) -> Result<Vec<Evaluation>, Error> {
     let sql = format!(
         "SELECT {} FROM evaluations WHERE {chosen} AND NOT erased ORDER BY created_at, rowid",
         evaluations::COLUMNS_WITHOUT_TEXTS
@@ -67,7 +72,7 @@ fn linked(connection: &Connection, chosen: &str, bound: &[&dyn ToSql]) -> Result
     let mut values = Values::read_for_writing(connection, long, evaluations::BODY)?;
     let mut found = Vec::new();
     for stored in stored {
-        match stored.evaluation(&mut values, evaluations::BODY) {
+        match stored.evaluation(&mut values, evaluations::BODY, shapes) {
             Ok(evaluation) => found.push(evaluation),
             // Nothing of it can be kept, and what it says has to go.
             Err(error @ Error::Unreadable { .. }) => tracing::error!(%error, "an evaluation goes with its trace"),

@@ -1,12 +1,14 @@
 //! The `evaluations` table: hot columns for filters, the texts that were judged, the rest of the [`Evaluation`] as JSON.
 
-use std::borrow::Cow;
-
 use duckdb::{Appender, params};
-use iris_core::model::{Evaluation, Position, Timestamp};
+use iris_core::model::{EvalType, Evaluation, Position, Tenant, Timestamp, TraceId, VerdictState};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::Error;
-use super::long::{Long, Pieces, Values, Wide};
+use super::beside::Beside;
+use super::long::{Long, Values, Wide};
+use super::shapes::{self, Known};
 use super::spans::{micros, nanos_of, timestamp};
 use super::traces::json_fault;
 use super::track::lane_number;
@@ -36,14 +38,13 @@ pub(super) fn append(
     appender: &mut Appender<'_>,
     evaluation: &Evaluation,
     position: Option<Position>,
-    pieces: &mut Pieces,
+    beside: &mut Beside,
 ) -> Result<(), Error> {
     if !evaluation.score.is_finite() {
         return Err(Error::Engine("an evaluation with a score that is no number; 0 to 1 is valid".to_owned()));
     }
-    let body = serde_json::to_string(without_texts(evaluation).as_ref())
-        .map_err(|error| Error::Engine(format!("an evaluation has no JSON form: {error}")))?;
-    let kept = pieces.shorten([
+    let body = body(evaluation, beside)?;
+    let kept = beside.pieces.shorten([
         Wide::text("output_text", evaluation.output_text.as_deref()),
         Wide::text("expected_text", evaluation.expected_text.as_deref()),
         Wide::document("body", Some(&body)),
@@ -76,11 +77,71 @@ pub(super) fn append(
     appender.append_row(row).map_err(Error::engine)
 }
 
-fn without_texts(evaluation: &Evaluation) -> Cow<'_, Evaluation> {
-    if evaluation.output_text.is_none() && evaluation.expected_text.is_none() {
-        return Cow::Borrowed(evaluation);
-    }
-    Cow::Owned(Evaluation { output_text: None, expected_text: None, ..evaluation.clone() })
+/// Every field of an evaluation but the texts, which have columns.
+#[derive(Serialize)]
+struct Body<'a> {
+    id: &'a str,
+    tenant: &'a Tenant,
+    trace_id: Option<TraceId>,
+    trace_version: Option<u32>,
+    eval_type: EvalType,
+    created_at: Timestamp,
+    inline: bool,
+    seen_through: u64,
+    position: Option<Position>,
+    score: f64,
+    passed: bool,
+    state: VerdictState,
+    rule_results: Vec<shapes::Stored<'a>>,
+    inputs: &'a Map<String, Value>,
+    suggestions: &'a [String],
+    provenance: &'a Value,
+    erased_at: Option<Timestamp>,
+}
+
+fn body(evaluation: &Evaluation, beside: &mut Beside) -> Result<String, Error> {
+    // Named one by one, so that a field added to an evaluation is not forgotten here.
+    let Evaluation {
+        id,
+        tenant,
+        trace_id,
+        trace_version,
+        eval_type,
+        created_at,
+        inline,
+        seen_through,
+        position,
+        output_text: _,
+        expected_text: _,
+        score,
+        passed,
+        state,
+        rule_results,
+        inputs,
+        suggestions,
+        provenance,
+        erased_at,
+    } = evaluation;
+    let body = Body {
+        id,
+        tenant,
+        trace_id: *trace_id,
+        trace_version: *trace_version,
+        eval_type: *eval_type,
+        created_at: *created_at,
+        inline: *inline,
+        seen_through: *seen_through,
+        position: *position,
+        score: *score,
+        passed: *passed,
+        state: *state,
+        rule_results: beside.shapes.results(rule_results)?,
+        inputs,
+        suggestions,
+        provenance,
+        erased_at: *erased_at,
+    };
+    serde_json::to_string(&body).map_err(|error| Error::Engine(format!("an evaluation has no JSON form: {error}")))
 }
 
 fn unreadable(why: String) -> Error {
@@ -109,17 +170,17 @@ impl Stored {
     }
 
     /// The evaluation with nothing of a long text.
-    pub fn without_long_texts(mut self, values: &mut Values) -> Result<Evaluation, Error> {
+    pub fn without_long_texts(mut self, values: &mut Values, shapes: &Known) -> Result<Evaluation, Error> {
         for (field, text) in TEXTS.into_iter().zip(&mut self.texts) {
             if self.long.as_ref().is_some_and(|long| long.bytes(field).is_some()) {
                 *text = Some(String::new());
             }
         }
-        self.evaluation(values, BODY)
+        self.evaluation(values, BODY, shapes)
     }
 
     /// The evaluation, with those of its long values that are `wanted`.
-    pub fn evaluation(mut self, values: &mut Values, wanted: &[&str]) -> Result<Evaluation, Error> {
+    pub fn evaluation(mut self, values: &mut Values, wanted: &[&str], shapes: &Known) -> Result<Evaluation, Error> {
         let long = self.long.as_ref();
         values.put(long, "body", &mut self.body).map_err(unreadable)?;
         for (field, text) in TEXTS.into_iter().zip(&mut self.texts) {
@@ -127,8 +188,14 @@ impl Stored {
                 values.put_optional(long, field, text).map_err(unreadable)?;
             }
         }
-        let mut evaluation: Evaluation =
-            serde_json::from_str(&self.body).map_err(|error| unreadable(json_fault(error)))?;
+        let bad_json = |error: serde_json::Error| unreadable(json_fault(error));
+        let mut fields: Map<String, Value> = serde_json::from_str(&self.body).map_err(bad_json)?;
+        if let Some(Value::Array(results)) = fields.get_mut("rule_results") {
+            for result in results {
+                *result = shapes.whole(result.take()).map_err(unreadable)?;
+            }
+        }
+        let mut evaluation: Evaluation = serde_json::from_value(Value::Object(fields)).map_err(bad_json)?;
         // The JSON form of a time keeps milliseconds only.
         evaluation.created_at = self.created_at;
         [evaluation.output_text, evaluation.expected_text] = self.texts;

@@ -6,7 +6,7 @@ use duckdb::{Appender, Connection, params};
 use iris_core::model::{Evaluation, Observation, Position, Reading, Row, Timestamp, Trace};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::long::Pieces;
+use super::beside::Beside;
 use super::open::CATALOG;
 use super::spans::{self, Scratch, Source};
 use super::track::{Done, Through};
@@ -88,7 +88,7 @@ pub(super) fn write(
     now: Timestamp,
     scratch: &mut Scratch,
 ) -> Result<(), Error> {
-    transaction(connection, true, |connection| {
+    transaction_beside(connection, true, scratch, |connection, scratch| {
         append_all(connection, items, now, scratch)?;
         positions.map_or(Ok(()), |positions| append_positions(connection, positions))
     })
@@ -106,7 +106,9 @@ pub(super) fn find_bad(
     let mut halves = vec![(0, items.len())];
     while let Some((start, end)) = halves.pop() {
         let part = items.get(start..end)?;
-        let tried = transaction(connection, false, |connection| append_all(connection, part, now, scratch));
+        let tried = transaction_beside(connection, false, scratch, |connection, scratch| {
+            append_all(connection, part, now, scratch)
+        });
         match tried {
             Ok(()) => {}
             Err(error) if !error.may_be_a_row() => return None,
@@ -141,9 +143,27 @@ pub(super) fn transaction(
     done
 }
 
+/// As [`transaction`], for rows that leave something for other tables: it is appended last.
+pub(super) fn transaction_beside(
+    connection: &Connection,
+    keep: bool,
+    scratch: &mut Scratch,
+    work: impl FnOnce(&Connection, &mut Scratch) -> Result<(), Error>,
+) -> Result<(), Error> {
+    scratch.beside.begin();
+    transaction(connection, keep, |connection| {
+        work(connection, scratch)?;
+        let Beside { pieces, shapes } = &mut scratch.beside;
+        table(connection, "shapes", !shapes.is_empty(), |appender| shapes.append(appender))?;
+        table(connection, "pieces", !pieces.is_empty(), |appender| pieces.append(appender))
+    })?;
+    if keep {
+        scratch.beside.committed();
+    }
+    Ok(())
+}
+
 fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch: &mut Scratch) -> Result<(), Error> {
-    // What a group that failed left behind is of no row.
-    scratch.pieces.clear();
     table(connection, "spans", items.iter().any(|item| item.rows() > 0), |appender| {
         items.iter().try_for_each(|item| match item {
             Item::Row(row) => spans::append(appender, row, None, scratch),
@@ -154,10 +174,10 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
     let has_traces = items.iter().any(|item| !matches!(item, Item::Row(_) | Item::Settled(_)));
     table(connection, "traces", has_traces, |appender| {
         items.iter().try_for_each(|item| match item {
-            Item::Judged { trace, .. } => traces::append(appender, trace, None, now, &mut scratch.pieces),
+            Item::Judged { trace, .. } => traces::append(appender, trace, None, now, &mut scratch.beside),
             Item::Tool(write) => match write.as_ref() {
                 ToolWrite::Trace { trace, position, .. } => {
-                    traces::append(appender, trace, Some(*position), now, &mut scratch.pieces)
+                    traces::append(appender, trace, Some(*position), now, &mut scratch.beside)
                 }
                 ToolWrite::Evaluation { .. } => Ok(()),
             },
@@ -167,23 +187,17 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
     table(connection, "evaluations", has_traces, |appender| {
         items.iter().try_for_each(|item| match item {
             Item::Judged { evaluation, .. } => {
-                evaluations::append(appender, evaluation, evaluation.position, &mut scratch.pieces)
+                evaluations::append(appender, evaluation, evaluation.position, &mut scratch.beside)
             }
             Item::Tool(write) => match write.as_ref() {
                 ToolWrite::Evaluation { evaluation, position } => {
-                    evaluations::append(appender, evaluation, Some(*position), &mut scratch.pieces)
+                    evaluations::append(appender, evaluation, Some(*position), &mut scratch.beside)
                 }
                 ToolWrite::Trace { .. } => Ok(()),
             },
             Item::Row(_) | Item::Settled(_) => Ok(()),
         })
-    })?;
-    append_pieces(connection, &mut scratch.pieces)
-}
-
-/// Appends what the rows so far left for `pieces`.
-pub(super) fn append_pieces(connection: &Connection, pieces: &mut Pieces) -> Result<(), Error> {
-    table(connection, "pieces", !pieces.is_empty(), |appender| pieces.append(appender))
+    })
 }
 
 /// Appends to one table. Dropping an appender hides its errors, so it is flushed and asked first.

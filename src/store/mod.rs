@@ -9,6 +9,7 @@
 //! exactly the span or log record that was sent. Everything is append-only: a newer version of a trace or a newer
 //! evaluation is a new row, and only retention deletes.
 
+mod beside;
 mod boot;
 mod config;
 mod damage;
@@ -26,6 +27,7 @@ mod query;
 mod reader;
 mod retention;
 mod schema;
+mod shapes;
 mod spans;
 mod status;
 mod summary;
@@ -53,6 +55,7 @@ pub use retention::Retention;
 pub use status::Status;
 pub use track::{Settled, Through};
 
+use beside::Beside;
 use reader::Readers;
 use writer::{Command, Writer};
 
@@ -190,6 +193,8 @@ impl Store {
             committed: watch::Sender::new(0),
             checkpointed: watch::Sender::new(Through::default()),
         };
+        let beside = Beside::of(&origin)?;
+        let shapes = beside.shapes.known();
         let writer = Writer {
             spans: open::clone_of(&origin)?,
             tools: open::clone_of(&origin)?,
@@ -200,10 +205,10 @@ impl Store {
             tracker: track::Tracker::new(boot.stored_through, tools),
             positions: group::Positions { stored: boot.stored_through, settled: boot.settled_through },
             shared: shared.clone(),
-            pieces: long::Pieces::of(&origin)?,
+            beside,
             now,
         };
-        let readers = Readers::new(origin, config.readers, Duration::from_millis(config.read_deadline_ms))?;
+        let readers = Readers::new(origin, shapes, config.readers, Duration::from_millis(config.read_deadline_ms))?;
         // Only to wait for two channels and a clock at once: nothing else runs on it.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let thread =

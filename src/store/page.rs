@@ -214,7 +214,7 @@ pub(super) fn evaluations(reader: &Reader<'_>, places: &[i64]) -> Result<HashMap
             let mut values = Values::read(reader, long, evaluations::BODY)?;
             for place in bite {
                 let Some(row) = rows.remove(&place) else { continue };
-                found.extend(reader.keep(row.without_long_texts(&mut values))?.map(|evaluation| (place, evaluation)));
+                found.extend(reader.keep(row.without_long_texts(&mut values, reader.shapes))?.map(|evaluation| (place, evaluation)));
             }
         }
     }

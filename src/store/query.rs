@@ -219,7 +219,7 @@ pub(super) fn load(reader: &Reader<'_>, key: &RowKey) -> Result<Loaded, Error> {
     let evaluation = match reader.readable(&sql, &bound, evaluations::Stored::read)?.pop() {
         Some(stored) => {
             let mut values = Values::read(reader, &stored.long, evaluations::ALL)?;
-            reader.keep(stored.evaluation(&mut values, evaluations::ALL))?
+            reader.keep(stored.evaluation(&mut values, evaluations::ALL, reader.shapes))?
         }
         None => None,
     };
@@ -250,5 +250,5 @@ pub(super) fn evaluation(reader: &Reader<'_>, tenant: &Tenant, id: &str) -> Resu
         return Ok(None);
     };
     let mut values = Values::read(reader, &stored.long, evaluations::ALL)?;
-    stored.evaluation(&mut values, evaluations::ALL).map(Some)
+    stored.evaluation(&mut values, evaluations::ALL, reader.shapes).map(Some)
 }

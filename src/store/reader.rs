@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::Error;
 use super::open::clone_of;
+use super::shapes::Known;
 
 /// How often a query that ignored an interrupt is interrupted again: the first may fall between two statements.
 const INTERRUPT_AGAIN: Duration = Duration::from_millis(20);
@@ -23,6 +24,7 @@ pub(super) struct Readers {
     idle: Mutex<Idle>,
     permits: Arc<Semaphore>,
     deadline: Duration,
+    shapes: Known,
     /// Rows left out because they could not be read.
     unreadable: AtomicU64,
 }
@@ -35,12 +37,13 @@ struct Idle {
 }
 
 impl Readers {
-    pub fn new(origin: Connection, count: usize, deadline: Duration) -> Result<Arc<Self>, Error> {
+    pub fn new(origin: Connection, shapes: Known, count: usize, deadline: Duration) -> Result<Arc<Self>, Error> {
         let connections = (0..count).map(|_| clone_of(&origin)).collect::<Result<Vec<_>, _>>()?;
         Ok(Arc::new(Self {
             idle: Mutex::new(Idle { connections, origin: Some(origin) }),
             permits: Arc::new(Semaphore::new(count)),
             deadline,
+            shapes,
             unreadable: AtomicU64::new(0),
         }))
     }
@@ -67,7 +70,12 @@ impl Readers {
         let running = Arc::clone(&stop.0);
         let readers = Arc::clone(self);
         let mut job = tokio::task::spawn_blocking(move || {
-            let reader = Reader { connection: &connection, stopped: &running.stopped, unreadable: &readers.unreadable };
+            let reader = Reader {
+                connection: &connection,
+                stopped: &running.stopped,
+                unreadable: &readers.unreadable,
+                shapes: &readers.shapes,
+            };
             let answer = reader.transaction(work);
             running.finish();
             readers.give_back(connection, answer.is_ok());
@@ -161,6 +169,8 @@ pub(super) struct Reader<'a> {
     connection: &'a Connection,
     stopped: &'a AtomicBool,
     unreadable: &'a AtomicU64,
+    /// What makes stored results whole.
+    pub shapes: &'a Known,
 }
 
 impl Reader<'_> {

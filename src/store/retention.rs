@@ -7,8 +7,8 @@ use iris_core::model::{RowKey, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::erase::erase;
-use super::long::{self, Pieces};
-use super::spans::{micros, trace_id};
+use super::long;
+use super::spans::{Scratch, micros, trace_id};
 use super::{Error, boot, group};
 
 /// Traces of one batch: their ids stand in one statement a table.
@@ -72,10 +72,10 @@ impl Sweep {
     }
 
     /// Does one batch in one transaction; false once the sweep is over.
-    pub fn step(&mut self, connection: &Connection, now: Timestamp, pieces: &mut Pieces) -> Result<bool, Error> {
+    pub fn step(&mut self, connection: &Connection, now: Timestamp, scratch: &mut Scratch) -> Result<bool, Error> {
         let cutoff = micros(self.cutoff);
         let (deleted, next) = match self.stage {
-            Stage::Traces => (self.traces(connection, now, pieces)?, Stage::Spans),
+            Stage::Traces => (self.traces(connection, now, scratch)?, Stage::Spans),
             // Spans of a trace that is kept stay with it; these belong to none.
             Stage::Spans => (
                 batch(
@@ -106,12 +106,12 @@ impl Sweep {
         Ok(true)
     }
 
-    fn traces(&self, connection: &Connection, now: Timestamp, pieces: &mut Pieces) -> Result<usize, Error> {
+    fn traces(&self, connection: &Connection, now: Timestamp, scratch: &mut Scratch) -> Result<usize, Error> {
         let keys = doomed(connection, self.cutoff)?;
         let mut rows = 0;
         if !keys.is_empty() {
-            group::transaction(connection, true, |connection| {
-                let erased = erase(connection, &keys, now, pieces)?;
+            group::transaction_beside(connection, true, scratch, |connection, scratch| {
+                let erased = erase(connection, &keys, now, &mut scratch.beside)?;
                 rows = erased.spans + erased.traces;
                 Ok(())
             })?;

@@ -13,7 +13,8 @@ use iris_core::model::{
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::long::{self, Kept, Long, Pieces, Values, Wide};
+use super::beside::Beside;
+use super::long::{self, Kept, Long, Values, Wide};
 use super::track::{lane_number, lane_of};
 
 /// The columns that [`read`] takes, in its order.
@@ -95,8 +96,8 @@ impl Source {
 /// scope are shared by the rows of one request and written as JSON once for all of them.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// What the rows appended so far leave for `pieces`.
-    pub pieces: Pieces,
+    /// What the rows appended so far leave for other tables.
+    pub beside: Beside,
     attributes: Vec<u8>,
     rest: Vec<u8>,
     resource: Option<(Arc<Resource>, String)>,
@@ -104,8 +105,8 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    pub fn new(pieces: Pieces) -> Self {
-        Self { pieces, ..Self::default() }
+    pub fn new(beside: Beside) -> Self {
+        Self { beside, ..Self::default() }
     }
 }
 
@@ -130,7 +131,7 @@ pub(super) fn append(
         Observation::Span(span) => span.name.as_str(),
         Observation::Log(log) => log.event_name.as_str(),
     };
-    let kept = scratch.pieces.shorten([
+    let kept = scratch.beside.pieces.shorten([
         Wide::text("name", Some(name)),
         Wide::document("resource", Some(scratch.resource.as_ref().map_or("{}", |(_, text)| text.as_str()))),
         Wide::document("scope", Some(scratch.scope.as_ref().map_or("{}", |(_, text)| text.as_str()))),

@@ -7,5 +7,6 @@ mod long;
 mod pages;
 mod reading;
 mod safety;
+mod shapes;
 mod sweeping;
 mod writing;

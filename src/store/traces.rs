@@ -10,7 +10,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Error;
-use super::long::{self, Long, Pieces, Values, Wide};
+use super::beside::Beside;
+use super::long::{self, Long, Values, Wide};
 use super::spans::{micros, nanos_of, timestamp};
 use super::track::lane_number;
 
@@ -234,10 +235,10 @@ pub(super) fn append(
     trace: &Trace,
     position: Option<Position>,
     now: Timestamp,
-    pieces: &mut Pieces,
+    beside: &mut Beside,
 ) -> Result<(), Error> {
     let Parts { tool_calls, metadata, runs, body } = parts(trace)?;
-    let kept = pieces.shorten([
+    let kept = beside.pieces.shorten([
         Wide::text("input", trace.input.as_deref()),
         Wide::text("output", trace.output.as_deref()),
         Wide::document("tool_calls", tool_calls.as_deref()),

@@ -8,8 +8,8 @@ use duckdb::Connection;
 use iris_core::model::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
+use super::beside::Beside;
 use super::group::{self, Item, Positions};
-use super::long::Pieces;
 use super::open::CATALOG;
 use super::pending::Pending;
 use super::retention::Sweep;
@@ -50,8 +50,8 @@ pub(super) struct Writer {
     /// As the file has them.
     pub positions: Positions,
     pub shared: Shared,
-    /// Numbers the long rows of the file.
-    pub pieces: Pieces,
+    /// As the file has them.
+    pub beside: Beside,
     pub now: fn() -> Timestamp,
 }
 
@@ -75,7 +75,7 @@ impl Writer {
         let now = Instant::now();
         let mut state = State {
             pending: Pending::new(self.positions.settled),
-            scratch: Scratch::new(std::mem::take(&mut self.pieces)),
+            scratch: Scratch::new(std::mem::take(&mut self.beside)),
             dirty: true,
             last_write: now,
             retry: None,
@@ -391,7 +391,7 @@ impl Writer {
             state.sweep = self.config.retention.cutoff((self.now)()).map(Sweep::new);
         }
         let Some(mut sweep) = state.sweep.take() else { return };
-        match sweep.step(&self.spans, (self.now)(), &mut state.scratch.pieces) {
+        match sweep.step(&self.spans, (self.now)(), &mut state.scratch) {
             Ok(true) => state.sweep = Some(sweep),
             Ok(false) => {
                 self.shared.swept(sweep.deleted);

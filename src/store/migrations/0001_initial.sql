@@ -106,6 +106,13 @@ CREATE TABLE evaluations (
     long          VARCHAR
 );
 
+-- What rules say again and again: the fields of a rule's result that do not depend on the output it judged. A result in
+-- the body of an evaluation names its shape and has the other fields.
+CREATE TABLE shapes (
+    id   UINTEGER NOT NULL,
+    body VARCHAR  NOT NULL
+);
+
 -- Values too long for their row. The engine unpacks 2,048 neighbouring rows of a column together, so no row above
 -- holds more than 12 KiB of text: its longest values stand here, and in their place its column keeps the beginning of
 -- a text, or null where it is JSON. `long` says which columns those are, each with its length in bytes and characters.
