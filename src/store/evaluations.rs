@@ -14,8 +14,7 @@ use super::traces::json_fault;
 use super::track::lane_number;
 
 /// The columns that [`Stored::read`] takes, in its order.
-pub(super) const COLUMNS: &str =
-    "body, output_text, expected_text, epoch_us(created_at), nanos, long_id, long";
+pub(super) const COLUMNS: &str = "body, output_text, expected_text, epoch_us(created_at), nanos, long_id, long";
 
 /// The same with an empty text wherever one was judged.
 pub(super) const COLUMNS_WITHOUT_TEXTS: &str = "body, CASE WHEN output_text IS NOT NULL THEN '' END, \
@@ -44,7 +43,7 @@ pub(super) fn append(
         return Err(Error::Engine("an evaluation with a score that is no number; 0 to 1 is valid".to_owned()));
     }
     let body = body(evaluation, beside)?;
-    let kept = beside.pieces.shorten([
+    let kept = beside.pieces.shorten(&[
         Wide::text("output_text", evaluation.output_text.as_deref()),
         Wide::text("expected_text", evaluation.expected_text.as_deref()),
         Wide::document("body", Some(&body)),

@@ -121,7 +121,7 @@ impl Pieces {
     }
 
     /// Moves the longest values out until the rest fits the row.
-    pub fn shorten<'a, const N: usize>(&mut self, columns: [Wide<'a>; N]) -> Result<Kept<'a, N>, Error> {
+    pub fn shorten<'a, const N: usize>(&mut self, columns: &[Wide<'a>; N]) -> Result<Kept<'a, N>, Error> {
         let mut values = columns.each_ref().map(|column| column.value);
         if bytes(&values) <= ROW_BYTES {
             return Ok(Kept { values, long_id: None, long: None });
@@ -255,12 +255,7 @@ impl Values {
     }
 
     /// The same for a column that may be absent.
-    pub fn put_optional(
-        &mut self,
-        long: Option<&Long>,
-        field: &str,
-        value: &mut Option<String>,
-    ) -> Result<(), String> {
+    pub fn put_optional(&mut self, long: Option<&Long>, field: &str, value: &mut Option<String>) -> Result<(), String> {
         value.as_mut().map_or(Ok(()), |value| self.put(long, field, value))
     }
 }
@@ -304,11 +299,7 @@ fn piece(row: &Row<'_>) -> Result<(u64, String, String), Error> {
 }
 
 /// Runs a `DELETE`, and deletes the pieces of what went. Returns how many rows of the table itself that were.
-pub(super) fn delete(
-    connection: &Connection,
-    sql: &str,
-    bound: &[&dyn duckdb::ToSql],
-) -> Result<usize, Error> {
+pub(super) fn delete(connection: &Connection, sql: &str, bound: &[&dyn duckdb::ToSql]) -> Result<usize, Error> {
     let mut statement = connection.prepare(&format!("{sql} RETURNING long_id")).map_err(Error::engine)?;
     let mut rows = statement.query(bound).map_err(Error::engine)?;
     let (mut deleted, mut owners) = (0, Vec::new());
@@ -336,21 +327,20 @@ mod tests {
     fn the_longest_values_move_out_until_the_rest_fits() {
         let mut pieces = Pieces::default();
         let (short, long, longer) = ("s".repeat(6000), "😀".repeat(2000), "d".repeat(9000));
-        let fits = pieces.shorten([Wide::text("a", Some(&short)), Wide::document("b", None)]).unwrap();
+        let fits = pieces.shorten(&[Wide::text("a", Some(&short)), Wide::document("b", None)]).unwrap();
         assert_eq!((fits.values, fits.long_id, fits.long), ([Some(short.as_str()), None], None, None));
         let columns = [
             Wide::text("input", Some(&long)),
             Wide::text("output", Some(&short)),
             Wide::document("runs", Some(&longer)),
         ];
-        let kept = pieces.shorten(columns).unwrap();
+        let kept = pieces.shorten(&columns).unwrap();
         assert_eq!(kept.values, [Some(&long[..4096]), Some(short.as_str()), Some("null")]);
         assert_eq!(kept.long_id, Some(1));
         assert_eq!(kept.long.as_deref(), Some(r#"{"input":[8000,2000],"runs":[9000,9000]}"#));
         let lengths: Vec<_> =
             pieces.waiting.iter().map(|piece| (piece.field, piece.ordinal, piece.text.len())).collect();
-        let expected =
-            [("runs", 0, 4096), ("runs", 1, 4096), ("runs", 2, 808), ("input", 0, 4096), ("input", 1, 3904)];
+        let expected = [("runs", 0, 4096), ("runs", 1, 4096), ("runs", 2, 808), ("input", 0, 4096), ("input", 1, 3904)];
         assert_eq!(lengths, expected);
     }
 }

@@ -157,12 +157,7 @@ fn missing(row: &traces::Stored, wanted: &[&str]) -> u64 {
 }
 
 /// The trace as the page shows it: texts as the row keeps them and documents cut, unless all of it is `whole`.
-fn shorter(
-    row: traces::Stored,
-    values: &mut Values,
-    whole: bool,
-    budget: Budget,
-) -> Result<(Trace, Lost), Error> {
+fn shorter(row: traces::Stored, values: &mut Values, whole: bool, budget: Budget) -> Result<(Trace, Lost), Error> {
     if whole {
         return Ok((row.parsed(values, &SHOWN)?.trace()?, Lost::default()));
     }
@@ -206,15 +201,19 @@ pub(super) fn evaluations(reader: &Reader<'_>, places: &[i64]) -> Result<HashMap
     let mut found = HashMap::with_capacity(places.len());
     for some in places.chunks(ROWS_AT_A_TIME) {
         let mut rows = fetch(reader, "evaluations", evaluations::COLUMNS, some, &mut evaluations::Stored::read)?;
-        let size = |row: &evaluations::Stored| row.long.as_ref().and_then(|long| long.bytes("body")).unwrap_or_default();
-        let sizes: Vec<(i64, u64)> =
-            some.iter().filter_map(|place| Some((*place, size(rows.get(place)?)))).collect();
+        let size =
+            |row: &evaluations::Stored| row.long.as_ref().and_then(|long| long.bytes("body")).unwrap_or_default();
+        let sizes: Vec<(i64, u64)> = some.iter().filter_map(|place| Some((*place, size(rows.get(place)?)))).collect();
         for bite in bites(&sizes) {
             let long = bite.iter().filter_map(|place| rows.get(place)?.long.as_ref());
             let mut values = Values::read(reader, long, evaluations::BODY)?;
             for place in bite {
                 let Some(row) = rows.remove(&place) else { continue };
-                found.extend(reader.keep(row.without_long_texts(&mut values, reader.shapes))?.map(|evaluation| (place, evaluation)));
+                found.extend(
+                    reader
+                        .keep(row.without_long_texts(&mut values, reader.shapes))?
+                        .map(|evaluation| (place, evaluation)),
+                );
             }
         }
     }

@@ -153,9 +153,8 @@ fn batch(connection: &Connection, sql: &str, cutoff: &duckdb::types::Value) -> R
 
 /// The newest line says everything the older ones did.
 fn prune_positions(connection: &Connection) -> Result<(), Error> {
-    let lines: u64 = connection
-        .query_row("SELECT count(*) FROM positions", [], |row| row.get(0))
-        .map_err(Error::engine)?;
+    let lines: u64 =
+        connection.query_row("SELECT count(*) FROM positions", [], |row| row.get(0)).map_err(Error::engine)?;
     if lines <= 1 {
         return Ok(());
     }

@@ -201,7 +201,8 @@ impl Shapes {
 
     fn add(&mut self, key: u64, shape: RuleResult) -> Result<u32, Error> {
         let bad = |error: serde_json::Error| Error::Engine(format!("a rule's result has no JSON form: {error}"));
-        let object: Map<String, Value> = serde_json::from_value(serde_json::to_value(&shape).map_err(bad)?).map_err(bad)?;
+        let object: Map<String, Value> =
+            serde_json::from_value(serde_json::to_value(&shape).map_err(bad)?).map_err(bad)?;
         let body = serde_json::to_string(&object).map_err(bad)?;
         self.last += 1;
         self.known.insert(self.last, object);
@@ -216,9 +217,9 @@ impl Shapes {
 
     /// Appends the new ones.
     pub fn append(&self, appender: &mut Appender<'_>) -> Result<(), Error> {
-        self.fresh.iter().try_for_each(|(number, _, body)| {
-            appender.append_row(params![number, body]).map_err(Error::engine)
-        })
+        self.fresh
+            .iter()
+            .try_for_each(|(number, _, body)| appender.append_row(params![number, body]).map_err(Error::engine))
     }
 
     /// The transaction of the new ones was committed.

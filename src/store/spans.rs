@@ -131,7 +131,7 @@ pub(super) fn append(
         Observation::Span(span) => span.name.as_str(),
         Observation::Log(log) => log.event_name.as_str(),
     };
-    let kept = scratch.beside.pieces.shorten([
+    let kept = scratch.beside.pieces.shorten(&[
         Wide::text("name", Some(name)),
         Wide::document("resource", Some(scratch.resource.as_ref().map_or("{}", |(_, text)| text.as_str()))),
         Wide::document("scope", Some(scratch.scope.as_ref().map_or("{}", |(_, text)| text.as_str()))),
@@ -144,13 +144,9 @@ pub(super) fn append(
 fn append_columns(appender: &mut Appender<'_>, row: &Row, source: Source, kept: &Kept<'_, 5>) -> Result<(), Error> {
     let reading = &row.reading;
     let (kind, start, end, status, parent) = match &row.observation {
-        Observation::Span(span) => (
-            Some(kind_name(span.kind)),
-            span.start,
-            span.end,
-            Some(status_name(span.status)),
-            span.parent_span_id,
-        ),
+        Observation::Span(span) => {
+            (Some(kind_name(span.kind)), span.start, span.end, Some(status_name(span.status)), span.parent_span_id)
+        }
         Observation::Log(log) => (None, log.time, Timestamp::default(), None, None),
     };
     let ended = (end != Timestamp::default()).then(|| micros(end));

@@ -238,7 +238,7 @@ pub(super) fn append(
     beside: &mut Beside,
 ) -> Result<(), Error> {
     let Parts { tool_calls, metadata, runs, body } = parts(trace)?;
-    let kept = beside.pieces.shorten([
+    let kept = beside.pieces.shorten(&[
         Wide::text("input", trace.input.as_deref()),
         Wide::text("output", trace.output.as_deref()),
         Wide::document("tool_calls", tool_calls.as_deref()),

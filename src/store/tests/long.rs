@@ -102,7 +102,8 @@ fn one_enormous_value_is_a_value_like_any_other() {
             runs: vec![iris_core::model::Run { error: Some(long(6)), ..Default::default() }],
             ..trace(1, 1)
         };
-        let mut late = Evaluation { suggestions: vec![long(7)], output_text: Some(long(8)), ..evaluation(1, "late", 0.9) };
+        let mut late =
+            Evaluation { suggestions: vec![long(7)], output_text: Some(long(8)), ..evaluation(1, "late", 0.9) };
         late.created_at = at(DAYS * 39);
         judge(&store, large.clone(), Evaluation { suggestions: vec![long(9)], ..evaluation(1, "old", 0.9) }).await;
         judge(&store, Trace { version: 2, ..large.clone() }, late.clone()).await;
