@@ -45,7 +45,7 @@ async fn nothing_acknowledged_is_lost_or_doubled_by_kill_9() {
         let settled = |detail: &Value| {
             detail["trace"]["in_progress"] == false && !detail["evals"].as_array().is_none_or(Vec::is_empty)
         };
-        let detail = iris.until("web", &path, Duration::from_secs(60), settled).await;
+        let detail = iris.until("web", &path, Duration::from_secs(180), settled).await;
         let spans = detail["spans"].as_array().unwrap();
         let ids: BTreeSet<&str> = spans.iter().filter_map(|span| span["span_id"].as_str()).collect();
         assert_eq!((spans.len() as u64, ids.len() as u64), (SPANS, SPANS), "trace {number}");
