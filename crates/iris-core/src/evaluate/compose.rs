@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::risk::p_bad;
 use super::{Composer, Examined, Matrix, OnCriticalSkipped, Prior, Provenance, Risk, risk};
 use crate::model::{Evaluation, Evidence, RuleResult, VerdictState};
 
@@ -93,30 +94,12 @@ pub fn compose(evaluation: &Evaluation) -> Verdict {
         return nothing_judged();
     };
     if results.iter().all(|result| result.skipped) {
-        let mut verdict = nothing_judged();
-        verdict.also =
-            [unknown_layer(results, &composer), evidence_layer(evaluation, &composer)].into_iter().flatten().collect();
-        return outrank(verdict);
+        return unjudged(evaluation, &composer);
     }
-    let estimate = estimate(results, &composer);
-    let over = estimate.as_ref().is_some_and(|risk| risk.p_bad > 1.0 / (1.0 + composer.false_pass_cost));
-    let risk_layer = over.then(|| Deciding {
-        basis: Basis::RiskOverLoss,
-        state: VerdictState::Fail,
-        by: risk_by(results, estimate.as_ref()),
-    });
-    let mut layers: Vec<Deciding> = [
-        gate_layer(results, &composer),
-        veto_layer(results),
-        unknown_layer(results, &composer),
-        evidence_layer(evaluation, &composer),
-        risk_layer,
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let failing = layers.iter().position(|layer| layer.state == VerdictState::Fail);
-    let winner = failing.or((!layers.is_empty()).then_some(0)).map(|at| layers.remove(at));
+    let estimate = risk(&examined(results), prior(&composer));
+    let over = estimate.as_ref().filter(|risk| is_over(risk.p_bad, &composer));
+    let mut layers = layers(evaluation, &composer, over.map(|risk| risk_by(results, risk)));
+    let winner = winner(&layers).map(|at| layers.remove(at));
     let Some(winner) = winner else {
         let confidence = estimate.as_ref().map(|_| Confidence::Marginal);
         return Verdict {
@@ -139,6 +122,49 @@ pub fn compose(evaluation: &Evaluation) -> Verdict {
         risk: estimate.filter(|_| by_risk),
         also: layers,
     }
+}
+
+/// The state of that verdict, for one who holds the settings and does not ask how sure one can be of it.
+pub(super) fn state(evaluation: &Evaluation, composer: &Composer) -> VerdictState {
+    let results = &evaluation.rule_results;
+    if results.iter().all(|result| result.skipped) {
+        return unjudged(evaluation, composer).state;
+    }
+    let likely = p_bad(&examined(results), prior(composer));
+    let over = likely.filter(|likely| is_over(*likely, composer)).map(|_| Vec::new());
+    let layers = layers(evaluation, composer, over);
+    winner(&layers).and_then(|at| layers.get(at)).map_or(VerdictState::Pass, |layer| layer.state)
+}
+
+/// Every layer that decides, in order; the risk layer for what it is given to rest on.
+fn layers(evaluation: &Evaluation, composer: &Composer, over: Option<Vec<String>>) -> Vec<Deciding> {
+    let results = &evaluation.rule_results;
+    let risk_layer = over.map(|by| Deciding { basis: Basis::RiskOverLoss, state: VerdictState::Fail, by });
+    let layers = [
+        gate_layer(results, composer),
+        veto_layer(results),
+        unknown_layer(results, composer),
+        evidence_layer(evaluation, composer),
+        risk_layer,
+    ];
+    layers.into_iter().flatten().collect()
+}
+
+/// The layer that decides: the first that fails, else the first.
+fn winner(layers: &[Deciding]) -> Option<usize> {
+    let failing = layers.iter().position(|layer| layer.state == VerdictState::Fail);
+    failing.or((!layers.is_empty()).then_some(0))
+}
+
+fn is_over(p_bad: f64, composer: &Composer) -> bool {
+    p_bad > 1.0 / (1.0 + composer.false_pass_cost)
+}
+
+fn unjudged(evaluation: &Evaluation, composer: &Composer) -> Verdict {
+    let unknown = unknown_layer(&evaluation.rule_results, composer);
+    let mut verdict = nothing_judged();
+    verdict.also = [unknown, evidence_layer(evaluation, composer)].into_iter().flatten().collect();
+    outrank(verdict)
 }
 
 fn nothing_judged() -> Verdict {
@@ -239,14 +265,23 @@ fn matrix(result: &RuleResult) -> Option<Matrix> {
     Matrix::deserialize(corpus).ok()
 }
 
-fn is_estimated(result: &RuleResult) -> bool {
-    !result.skipped && matches!(&*result.kind, "detection" | "inference") && matrix(result).is_some()
+fn is_estimable(result: &RuleResult) -> bool {
+    !result.skipped && matches!(&*result.kind, "detection" | "inference")
 }
 
-fn estimate(results: &[RuleResult], composer: &Composer) -> Option<Risk> {
-    let examined: Vec<Examined<'_>> = results
+fn is_estimated(result: &RuleResult) -> bool {
+    is_estimable(result) && matrix(result).is_some()
+}
+
+fn prior(composer: &Composer) -> Prior {
+    Prior { share: composer.prior, classes: composer.prior_classes }
+}
+
+/// The rules that ran and whose accuracy was measured.
+fn examined(results: &[RuleResult]) -> Vec<Examined<'_>> {
+    results
         .iter()
-        .filter(|result| is_estimated(result))
+        .filter(|result| is_estimable(result))
         .filter_map(|result| {
             Some(Examined {
                 rule: &result.rule_name,
@@ -255,19 +290,14 @@ fn estimate(results: &[RuleResult], composer: &Composer) -> Option<Risk> {
                 matrix: matrix(result)?,
             })
         })
-        .collect();
-    risk(&examined, Prior { share: composer.prior, classes: composer.prior_classes })
+        .collect()
 }
 
 /// The classes that are more likely than not; when there is none, the rules that fired; when none did, the classes
 /// that were examined.
-fn risk_by(results: &[RuleResult], estimate: Option<&Risk>) -> Vec<String> {
-    let likely: Vec<String> = estimate
-        .iter()
-        .flat_map(|risk| &risk.per_class)
-        .filter(|(_, q)| q.is_some_and(|q| q > 0.5))
-        .map(|(class, _)| class.clone())
-        .collect();
+fn risk_by(results: &[RuleResult], risk: &Risk) -> Vec<String> {
+    let likely: Vec<String> =
+        risk.per_class.iter().filter(|(_, q)| q.is_some_and(|q| q > 0.5)).map(|(class, _)| class.clone()).collect();
     if !likely.is_empty() {
         return likely;
     }
@@ -275,19 +305,13 @@ fn risk_by(results: &[RuleResult], estimate: Option<&Risk>) -> Vec<String> {
     if !fired.is_empty() {
         return fired;
     }
-    estimate
-        .iter()
-        .flat_map(|risk| &risk.per_class)
-        .filter(|(_, q)| q.is_some())
-        .map(|(class, _)| class.clone())
-        .collect()
+    risk.per_class.iter().filter(|(_, q)| q.is_some()).map(|(class, _)| class.clone()).collect()
 }
 
 /// Writes each result's role: what the composer does with it.
-pub(super) fn settle(evaluation: &mut Evaluation) {
-    let Some(composer) = Provenance::read(evaluation).map(|provenance| provenance.composer) else { return };
+pub(super) fn settle(evaluation: &mut Evaluation, composer: &Composer) {
     for result in &mut evaluation.rule_results {
-        let role = if gates(result, &composer) {
+        let role = if gates(result, composer) {
             "gate"
         } else if vetoes(result) {
             "veto"

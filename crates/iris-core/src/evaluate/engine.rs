@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::compose::{compose, settle};
+use super::compose::{settle, state};
+use super::prepared::Prepared;
+use super::ruleset::Occasion;
 use super::score::score;
 use super::stamp::stamp;
-use super::{Composer, Provenance, Ruleset, Settings};
-use crate::model::{EvalType, Evaluation, Position, RuleResult, Tenant, Timestamp, TraceId, VerdictState};
+use super::{Composer, Ruleset, Settings};
+use crate::model::{EvalType, Evaluation, Name, Position, RuleResult, Tenant, Timestamp, TraceId, VerdictState};
 use crate::rules::{Case, Need, Outcome, SkipClass, Subject, run};
 
 /// Which evaluation this is.
@@ -51,39 +53,38 @@ pub fn evaluate_within(
     now: Timestamp,
     is_spent: &dyn Fn() -> bool,
 ) -> Evaluation {
-    let composer = settings.composer(&settings.required_evidence);
-    let results = judge(ruleset, subject, settings, &composer, eval_type, is_spent);
+    let prepared = ruleset.prepared(Occasion::Call, settings, &settings.required_evidence);
+    let case = Case::new(subject);
+    let results = judge(ruleset, &case, &prepared, eval_type, is_spent);
     let texts = Texts { output: subject.output, expected: subject.expected };
-    assemble(ruleset, settings, composer, eval_type, identity, now, results, inputs(subject), texts)
+    let inputs = inputs(|need| case.carries(need));
+    assemble(ruleset, &prepared, eval_type, identity, now, results, inputs, texts)
 }
 
 /// What every picked rule says of a subject.
 pub(super) fn judge(
     ruleset: &Ruleset,
-    subject: &Subject<'_>,
-    settings: &Settings,
-    composer: &Composer,
+    case: &Case<'_>,
+    prepared: &Prepared,
     eval_type: EvalType,
     is_spent: &dyn Fn() -> bool,
 ) -> Vec<RuleResult> {
-    let case = Case::new(subject);
-    let knobs = settings.knobs();
     ruleset
         .pick(eval_type)
-        .map(|picked| {
+        .filter_map(|picked| {
             let outcome = if is_spent() {
                 Outcome::Skip { class: SkipClass::Defeated, why: "the time for judging ran out".to_owned() }
             } else {
-                run(picked.rule, &case, &knobs)
+                run(picked.rule, case, &prepared.knobs)
             };
-            stamp(ruleset, picked, subject, settings, composer, outcome)
+            stamp(picked, prepared, case, outcome)
         })
         .collect()
 }
 
 /// Which inputs were there, by name.
-pub(super) fn inputs(subject: &Subject<'_>) -> Map<String, Value> {
-    Need::ALL.iter().map(|need| (need.as_str().to_owned(), Value::Bool(subject.carries(*need)))).collect()
+pub(super) fn inputs(carries: impl Fn(Need) -> bool) -> Map<String, Value> {
+    Need::ALL.iter().map(|need| (need.as_str().to_owned(), Value::Bool(carries(*need)))).collect()
 }
 
 /// The texts kept with an evaluation.
@@ -96,8 +97,7 @@ pub(super) struct Texts<'a> {
 #[expect(clippy::too_many_arguments, reason = "the one place where all parts of a row meet")]
 pub(super) fn assemble(
     ruleset: &Ruleset,
-    settings: &Settings,
-    composer: Composer,
+    prepared: &Prepared,
     eval_type: EvalType,
     identity: Identity,
     now: Timestamp,
@@ -105,7 +105,10 @@ pub(super) fn assemble(
     inputs: Map<String, Value>,
     texts: Texts<'_>,
 ) -> Evaluation {
-    let provenance = Provenance::of(ruleset, settings, composer, &results, now).into_value();
+    let mut ran: Vec<usize> = Vec::with_capacity(results.len());
+    let judged = ruleset.pick(eval_type).zip(&results).filter(|(_, result)| !result.skipped);
+    ran.extend(judged.map(|(picked, _)| picked.at));
+    let provenance = prepared.provenance(|at| ran.binary_search(&at).is_ok(), now.to_string());
     let mut evaluation = Evaluation {
         id: identity.id,
         tenant: identity.tenant,
@@ -128,26 +131,28 @@ pub(super) fn assemble(
         erased_at: None,
     };
     suggest(ruleset, &mut evaluation);
-    finish(&mut evaluation);
+    finish(&mut evaluation, &prepared.composer);
     evaluation
 }
 
 /// Fills in what follows from the rule results: roles, score and verdict.
-pub(super) fn finish(evaluation: &mut Evaluation) {
-    settle(evaluation);
+pub(super) fn finish(evaluation: &mut Evaluation, composer: &Composer) {
+    settle(evaluation, composer);
     evaluation.score = score(evaluation.rule_results.iter()).unwrap_or(0.0);
-    let verdict = compose(evaluation);
-    evaluation.state = verdict.state;
-    evaluation.passed = verdict.passed;
+    evaluation.state = state(evaluation, composer);
+    evaluation.passed = evaluation.state == VerdictState::Pass;
 }
 
 fn suggest(ruleset: &Ruleset, evaluation: &mut Evaluation) {
-    for picked in ruleset.pick(evaluation.eval_type) {
-        let meta = picked.rule.meta();
-        let failed =
-            evaluation.rule_results.iter().any(|result| result.rule_name == meta.name && result.state == "fail");
-        if failed && !meta.suggestion.is_empty() {
-            evaluation.suggestions.push(format!("{}: {}", meta.name, meta.suggestion));
-        }
+    let failed = evaluation.rule_results.iter().filter(|result| result.state == "fail");
+    let failed: Vec<&Name> = failed.map(|result| &result.rule_name).collect();
+    if failed.is_empty() {
+        return;
     }
+    let advice = ruleset.pick(evaluation.eval_type).filter_map(|picked| {
+        let meta = picked.rule.meta();
+        let advises = failed.contains(&&meta.name) && !meta.suggestion.is_empty();
+        advises.then(|| format!("{}: {}", meta.name, meta.suggestion))
+    });
+    evaluation.suggestions = advice.collect();
 }

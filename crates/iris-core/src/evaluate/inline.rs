@@ -10,9 +10,11 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::engine::{Identity, Texts, assemble, inputs, judge};
-use super::{Composer, Ruleset, Settings};
+use super::prepared::Prepared;
+use super::ruleset::{Occasion, hex};
+use super::{Ruleset, Settings};
 use crate::model::{EvalType, Evaluation, Evidence, RuleResult, Run, Timestamp, Trace, UNMAPPED};
-use crate::rules::{EVIDENCE_MAX, Need, Subject};
+use crate::rules::{Case, EVIDENCE_MAX, Need, Subject};
 
 /// How many runs of one trace are judged; a trace with more says so in its results.
 const RUNS_MAX: usize = 64;
@@ -31,8 +33,8 @@ pub fn judge_trace_within(
     now: Timestamp,
     is_spent: &dyn Fn() -> bool,
 ) -> Evaluation {
-    let composer = settings.composer(&settings.ingest_required_evidence);
-    judged(ruleset, trace, settings, composer, now, "inline", is_spent)
+    let prepared = ruleset.prepared(Occasion::Trace, settings, &settings.ingest_required_evidence);
+    judged(ruleset, trace, &prepared, now, "inline", is_spent)
 }
 
 /// Judges a trace that is still going on, to be shown and never stored: what has not come yet is not a finding.
@@ -50,8 +52,7 @@ pub fn provisional_within(
 ) -> Evaluation {
     let required: Vec<Need> =
         settings.ingest_required_evidence.iter().copied().filter(|need| *need != Need::Output).collect();
-    let composer = settings.composer(&required);
-    judged(ruleset, trace, settings, composer, now, "provisional", is_spent)
+    judged(ruleset, trace, &Prepared::of(ruleset, settings, &required), now, "provisional", is_spent)
 }
 
 /// Judges a conversation of bare traces as one trajectory, to be shown and never stored: what has not come yet is not a
@@ -65,23 +66,24 @@ pub fn conversation_within(
 ) -> Evaluation {
     let required: Vec<Need> =
         settings.ingest_required_evidence.iter().copied().filter(|need| *need != Need::Output).collect();
-    let composer = settings.composer(&required);
-    judged(ruleset, trace, settings, composer, now, "conversation", is_spent)
+    judged(ruleset, trace, &Prepared::of(ruleset, settings, &required), now, "conversation", is_spent)
 }
 
 fn judged(
     ruleset: &Ruleset,
     trace: &Trace,
-    settings: &Settings,
-    composer: Composer,
+    prepared: &Prepared,
     now: Timestamp,
     why: &str,
     is_spent: &dyn Fn() -> bool,
 ) -> Evaluation {
     let runs = subjects(trace);
     let mut merged: Vec<RuleResult> = Vec::new();
+    let mut carried = [false; Need::ALL.len()];
     for (at, subject) in runs.iter().enumerate() {
-        let results = judge(ruleset, subject, settings, &composer, EvalType::All, is_spent);
+        let case = Case::new(subject);
+        let results = judge(ruleset, &case, prepared, EvalType::All, is_spent);
+        carried.iter_mut().zip(Need::ALL).for_each(|(any, need)| *any |= case.carries(*need));
         let results =
             results.into_iter().map(|result| if runs.len() > 1 { in_run(result, at, runs.len()) } else { result });
         if merged.is_empty() {
@@ -105,10 +107,10 @@ fn judged(
         position: None,
         inline: true,
     };
-    let supplied = supplied(&runs, trace);
+    let supplied = supplied(&carried, trace);
     // The version of the trace that the row names holds the text; a second copy would double what is stored.
     let texts = Texts { output: None, expected: None };
-    assemble(ruleset, settings, composer, EvalType::All, identity, now, merged, supplied, texts)
+    assemble(ruleset, prepared, EvalType::All, identity, now, merged, supplied, texts)
 }
 
 fn subjects(trace: &Trace) -> Vec<Subject<'_>> {
@@ -183,18 +185,15 @@ fn worse(before: RuleResult, next: RuleResult) -> RuleResult {
     kept
 }
 
-fn supplied(runs: &[Subject<'_>], trace: &Trace) -> Map<String, Value> {
-    let mut supplied = Map::new();
-    for run in runs {
-        for (need, carried) in inputs(run) {
-            let before = supplied.get(&need).and_then(Value::as_bool).unwrap_or(false);
-            supplied.insert(need, Value::Bool(before || carried == Value::Bool(true)));
-        }
-    }
+/// What any run supplied; the output is the trace's own.
+fn supplied(carried: &[bool], trace: &Trace) -> Map<String, Value> {
+    let mut supplied = inputs(|need| match need {
+        Need::Output => trace.output.is_some(),
+        _ => carried.get(need as usize).copied().unwrap_or(false),
+    });
     if let Some(keys) = trace.metadata.get("otel").and_then(|otel| otel.get(UNMAPPED)) {
         supplied.insert(UNMAPPED.to_owned(), keys.clone());
     }
-    supplied.insert(Need::Output.as_str().to_owned(), Value::Bool(trace.output.is_some()));
     supplied
 }
 
@@ -205,7 +204,7 @@ fn derived_id(parts: &[&str]) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    let hex: String = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&hash.finalize(), 16);
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     format!("{}-{}-8{}-a{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
 }

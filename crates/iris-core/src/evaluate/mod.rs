@@ -11,6 +11,7 @@ mod compose;
 mod coverage;
 mod engine;
 mod inline;
+mod prepared;
 mod provenance;
 mod risk;
 mod roster;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::ruleset::hash;
 use super::{Composer, Ruleset, Settings};
-use crate::model::{Evaluation, RuleResult, Timestamp};
+use crate::model::Evaluation;
 
 /// Thresholds as they were.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -41,22 +41,8 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    pub(super) fn of(
-        ruleset: &Ruleset,
-        settings: &Settings,
-        composer: Composer,
-        results: &[RuleResult],
-        now: Timestamp,
-    ) -> Self {
-        let mut ran: Vec<_> = results
-            .iter()
-            .filter(|result| !result.skipped)
-            .map(|result| {
-                let weight = result.weight.to_string();
-                (&*result.rule_name, result.rule_version, &*result.kind, result.critical, weight)
-            })
-            .collect();
-        ran.sort();
+    /// What the provenance of every evaluation says, without the hash of the rules that ran and without a time.
+    pub(super) fn template(ruleset: &Ruleset, settings: &Settings, composer: &Composer) -> Self {
         let mut per_rule = settings.rule_thresholds.clone();
         per_rule.extend(settings.call_thresholds.iter().map(|(name, value)| (name.clone(), *value)));
         let sorted = |list: &[String]| {
@@ -74,12 +60,12 @@ impl Provenance {
         });
         Self {
             iris_version: ruleset.version().to_owned(),
-            ruleset_hash: hash(&serde_json::to_string(&ran).unwrap_or_default()),
+            ruleset_hash: String::new(),
             config_hash: hash(&config.to_string()),
             thresholds: Thresholds { default: settings.default_threshold, per_rule },
-            composer,
+            composer: composer.clone(),
             corpus_version: ruleset.accuracy().corpus_version.clone(),
-            judged_at: now.to_string(),
+            judged_at: String::new(),
         }
     }
 

@@ -1,13 +1,14 @@
 //! The rules of one moment: built-in, deployed, and what was measured of them. Swapped whole, never changed.
 
-use std::fmt;
-use std::sync::Arc;
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use super::Accuracy;
+use super::prepared::Prepared;
+use super::{Accuracy, Settings};
 use crate::model::EvalType;
-use crate::rules::{Bundle, RULES, Rule};
+use crate::rules::{Bundle, Need, RULES, Rule};
 
 /// A deployed or inline rule.
 #[derive(Clone)]
@@ -26,6 +27,17 @@ pub struct Ruleset {
     accuracy: Arc<Accuracy>,
     version: Arc<str>,
     hash: Arc<str>,
+    /// What was worked out for the settings under which the first trace was judged, and for the first call.
+    prepared: Arc<[OnceLock<Arc<Prepared>>; 2]>,
+}
+
+/// On whose behalf something is judged. The settings of either kind hardly ever change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// A trace that settled.
+    Trace,
+    /// Somebody asked.
+    Call,
 }
 
 impl fmt::Debug for Ruleset {
@@ -37,6 +49,8 @@ impl fmt::Debug for Ruleset {
 /// One rule picked for a judging.
 #[derive(Clone, Copy)]
 pub(super) struct Picked<'a> {
+    /// Its place among all rules.
+    pub at: usize,
     pub rule: &'a dyn Rule,
     pub bundle: Bundle,
     pub custom: Option<&'a Custom>,
@@ -78,7 +92,7 @@ impl Ruleset {
     }
 
     fn assemble(custom: Arc<[Custom]>, accuracy: Arc<Accuracy>, version: Arc<str>) -> Self {
-        let mut ruleset = Self { custom, accuracy, version, hash: Arc::from("") };
+        let mut ruleset = Self { custom, accuracy, version, hash: Arc::from(""), prepared: Arc::default() };
         let rules = ruleset.pick(EvalType::All).map(|picked| {
             let meta = picked.rule.meta();
             let id = picked.custom.and_then(|custom| custom.id.as_deref());
@@ -104,23 +118,41 @@ impl Ruleset {
         &self.version
     }
 
+    /// What follows from these rules and settings, worked out once for most.
+    pub(super) fn prepared(&self, occasion: Occasion, settings: &Settings, required: &[Need]) -> Arc<Prepared> {
+        let fresh = || Arc::new(Prepared::of(self, settings, required));
+        let Some(kept) = self.prepared.get(occasion as usize).filter(|_| settings.call_thresholds.is_empty()) else {
+            return fresh();
+        };
+        let kept = kept.get_or_init(fresh);
+        if kept.is_of(settings, required) { Arc::clone(kept) } else { fresh() }
+    }
+
     /// The rules of a bundle, or of all, in order: built-in by bundle, then deployed, then those of the call.
     pub(super) fn pick(&self, eval_type: EvalType) -> impl Iterator<Item = Picked<'_>> {
         let wants = move |bundle: Bundle| eval_type == EvalType::All || eval_type.as_str() == bundle.as_str();
         let built_in = RULES
             .iter()
-            .map(|rule| Picked { rule: *rule, bundle: rule.meta().bundle, custom: None })
+            .enumerate()
+            .map(|(at, rule)| Picked { at, rule: *rule, bundle: rule.meta().bundle, custom: None })
             .filter(move |picked| wants(picked.bundle));
-        let custom = self
-            .custom
-            .iter()
-            .filter(move |custom| custom.always || wants(custom.bundle))
-            .map(|custom| Picked { rule: custom.rule.as_ref(), bundle: custom.bundle, custom: Some(custom) });
+        let custom =
+            self.custom.iter().zip(RULES.len()..).filter(move |(custom, _)| custom.always || wants(custom.bundle)).map(
+                |(custom, at)| Picked { at, rule: custom.rule.as_ref(), bundle: custom.bundle, custom: Some(custom) },
+            );
         built_in.chain(custom)
     }
 }
 
 /// The first 16 hex digits of the SHA-256 of a text.
 pub(super) fn hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text.as_bytes()), 8)
+}
+
+/// The first bytes of a digest in hex.
+pub(super) fn hex(digest: &[u8], bytes: usize) -> String {
+    digest.iter().take(bytes).fold(String::with_capacity(2 * bytes), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }

@@ -1,5 +1,6 @@
 //! What a later span cannot take back.
 
+use super::Provenance;
 use super::engine::finish;
 use crate::model::{Evaluation, RuleResult};
 
@@ -21,6 +22,8 @@ pub fn stand(previous: &Evaluation, mut next: Evaluation) -> Evaluation {
         let missing: Vec<String> = missing.filter(|text| !next.suggestions.contains(text)).cloned().collect();
         next.suggestions.extend(missing);
     }
-    finish(&mut next);
+    if let Some(provenance) = Provenance::read(&next) {
+        finish(&mut next, &provenance.composer);
+    }
     next
 }

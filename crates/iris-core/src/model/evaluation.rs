@@ -1,6 +1,7 @@
 //! One judging as it is stored. The verdict is derived from it by `evaluate::compose`, now and on every read.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -169,9 +170,10 @@ pub struct RuleResult {
     pub origin: Option<Name>,
     /// The declared needs that the subject carried.
     pub saw: Vec<Name>,
-    /// How sure one can be of it; absent on skips.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uncertainty: Option<Value>,
+    /// How sure one can be of it; absent on skips. The same for every result of a rule that says the same.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "shared")]
+    #[schemars(with = "Option<Value>")]
+    pub uncertainty: Option<Arc<Value>>,
     /// At most 25 items.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
@@ -186,6 +188,22 @@ pub struct RuleResult {
     /// The version of the trace in which it failed, when a later version no longer shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_in_version: Option<u32>,
+}
+
+/// A value that many results share, written as if each had its own.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    pub fn serialize<S: Serializer>(value: &Option<Arc<Value>>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.as_deref().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
+        Ok(Option::<Value>::deserialize(deserializer)?.map(Arc::new))
+    }
 }
 
 /// One stored evaluation.

@@ -16,6 +16,7 @@ pub struct Case<'a> {
     said_terms: OnceCell<Vec<Term>>,
     asked_terms: OnceCell<Vec<Term>>,
     failures: OnceCell<Vec<Option<&'static str>>>,
+    carried: OnceCell<[bool; Need::ALL.len()]>,
 }
 
 impl<'a> Case<'a> {
@@ -29,12 +30,23 @@ impl<'a> Case<'a> {
             said_terms: OnceCell::new(),
             asked_terms: OnceCell::new(),
             failures: OnceCell::new(),
+            carried: OnceCell::new(),
         }
     }
 
     /// The subject itself.
     pub const fn subject(&self) -> &'a Subject<'a> {
         self.subject
+    }
+
+    /// Whether the subject carries this input, as [`Subject::carries`] says.
+    pub fn carries(&self, need: Need) -> bool {
+        let carried = self.carried.get_or_init(|| {
+            let mut carried = [false; Need::ALL.len()];
+            carried.iter_mut().zip(Need::ALL).for_each(|(carried, need)| *carried = self.subject.carries(*need));
+            carried
+        });
+        carried.get(need as usize).copied().unwrap_or(false)
     }
 
     /// The answer, folded; empty when none was supplied.

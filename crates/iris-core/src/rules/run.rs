@@ -8,12 +8,8 @@ use super::{Case, Knobs, Outcome, Rule, SkipClass};
 /// are skips; a score that is not a number from 0 to 1 is 0.
 pub fn run(rule: &dyn Rule, case: &Case<'_>, knobs: &Knobs) -> Outcome {
     let meta = rule.meta();
-    let lacking: Vec<String> = meta
-        .needs
-        .iter()
-        .filter(|need| !case.subject().carries(**need))
-        .map(|need| case.subject().lack(*need))
-        .collect();
+    let lacking: Vec<String> =
+        meta.needs.iter().filter(|need| !case.carries(**need)).map(|need| case.subject().lack(*need)).collect();
     if !lacking.is_empty() {
         return Outcome::Skip { class: SkipClass::NotApplicable, why: lacking.join(", ") };
     }

@@ -74,7 +74,7 @@ fn row(row: &Row) -> RuleResult {
     result.classes.clone_from(&row.classes);
     result.saw.clone_from(&row.saw);
     result.uncertainty =
-        row.matrix.map(|[tp, fp, missed, tn]| json!({"corpus": {"tp": tp, "fp": fp, "fn": missed, "tn": tn}}));
+        row.matrix.map(|[tp, fp, missed, tn]| json!({"corpus": {"tp": tp, "fp": fp, "fn": missed, "tn": tn}}).into());
     result
 }
 
