@@ -406,6 +406,7 @@ impl Trail {
 
     fn read_field(&mut self, read: &Reply<'_>, text: &str) {
         let found = directives(text);
+        let verbs = if found.is_empty() { Vec::new() } else { directive::placed(text) };
         let mut free_from = 0;
         for one in &found {
             if self.instructions.len() >= DIRECTIVES_MAX {
@@ -429,7 +430,10 @@ impl Trail {
             {
                 self.dictated.push(statement);
             }
-            let families = directive::of_text(scope);
+            // A scope begins and ends between words.
+            let first = verbs.partition_point(|(at, _)| *at < one.scope.start);
+            let own = verbs.iter().skip(first).take_while(|(at, _)| *at < one.scope.end);
+            let families = own.map(|(_, families)| *families).fold(Families::default(), Families::and);
             self.instructions.push(Instruction { result: read.at, scope: scope.to_lowercase(), families, delegated });
         }
         self.rest.push_str(&text.get(free_from..).unwrap_or("").to_lowercase());
@@ -472,6 +476,9 @@ fn dictated(instruction: &str) -> Option<String> {
             r"(?i)^(?:say|tell|write|mention|state|recommend|claim|include|answer|reply|respond|add|inform)(?-u:\b)[^.!?\n]{0,40}?(?-u:\b)(?:that|with|:)\s+([^\n]{20,400})",
         )
     });
+    if !SAY.is_match(instruction) {
+        return None;
+    }
     let statement = SAY.captures(instruction)?.get(1)?.as_str();
     let first = sentences(statement).next()?;
     (content(first).len() >= 4).then(|| first.to_lowercase())

@@ -86,7 +86,7 @@ pub fn term(word: &Word<'_>) -> Option<u64> {
             let lower = word.lower(&mut buffer);
             let bare = lower.strip_suffix(b"'s").unwrap_or(lower);
             if bare.is_ascii() {
-                if !acronym && (bare.len() < 3 || is_stop(lower) || is_stop(bare)) {
+                if !acronym && (bare.len() < 3 || is_stop(lower) || bare.len() < lower.len() && is_stop(bare)) {
                     return None;
                 }
                 return Some(key(stem(bare)));

@@ -7,6 +7,7 @@
 //! that read it twice.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -74,11 +75,11 @@ impl Rule for NoToolLoop {
             *names.entry(step.tool_name.as_str()).or_default() += 1;
         }
         // A tool that was called once repeats nothing.
-        let sign = |(at, step): (usize, &ToolCall)| match names.get(step.tool_name.as_str()) {
-            Some(1) => Sign::of_only(step),
-            _ => Sign::of(step, case.failure(at).is_some()),
+        let sign_of = |at: usize| match steps.get(at) {
+            Some(step) if names.get(step.tool_name.as_str()) == Some(&1) => Some(Sign::of_only(step)),
+            step => Some(Sign::of(step?, case.failure(at).is_some())),
         };
-        let signs: Vec<Sign> = steps.iter().enumerate().map(sign).collect();
+        let signs: Vec<Sign<'_>> = (0..steps.len()).filter_map(sign_of).collect();
         let polls = polls(steps, &signs);
         let stale = stale(&signs, &polls);
         let same = most_alike(&signs, &polls);
@@ -115,7 +116,8 @@ impl Rule for NoToolLoop {
 }
 
 /// What makes two steps the same.
-struct Sign {
+struct Sign<'a> {
+    step: &'a ToolCall,
     tool: u64,
     input: u64,
     /// Nothing when the step has no result.
@@ -123,8 +125,8 @@ struct Sign {
     /// The result is empty or says only that it was done.
     bare: bool,
     failed: bool,
-    /// Sorted hashes of the words of the arguments' values.
-    words: Vec<u64>,
+    /// Sorted hashes of the words of the arguments' values, made when two results are the same.
+    words: OnceCell<Vec<u64>>,
 }
 
 static BARE: LazyLock<Regex> = LazyLock::new(|| {
@@ -135,21 +137,17 @@ static BARE: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a constant pattern compiles")
 });
 
-impl Sign {
+impl<'a> Sign<'a> {
     /// Of a step whose tool was called once: there is nothing to compare it with.
-    fn of_only(step: &ToolCall) -> Self {
+    fn of_only(step: &'a ToolCall) -> Self {
         let tool = xxh3_64(step.tool_name.as_bytes());
-        Self { tool, input: 0, result: None, bare: true, failed: false, words: Vec::new() }
+        Self { step, tool, input: 0, result: None, bare: true, failed: false, words: OnceCell::from(Vec::new()) }
     }
 
-    fn of(step: &ToolCall, failed: bool) -> Self {
+    fn of(step: &'a ToolCall, failed: bool) -> Self {
         let mut input = String::new();
         if let Some(value) = &step.input {
             write_stable(value, &mut input, false, 0);
-        }
-        let mut values = String::new();
-        if let Some(value) = &step.input {
-            write_stable(value, &mut values, true, 0);
         }
         let result = match (&step.error, &step.output) {
             (Some(error), _) if !is_blank(error) => Some(Cow::Borrowed(error.as_str())),
@@ -158,13 +156,24 @@ impl Sign {
             _ => None,
         };
         Self {
+            step,
             tool: xxh3_64(step.tool_name.as_bytes()),
             input: xxh3_64(squeezed(&input).as_bytes()),
             bare: result.as_deref().is_none_or(|text| text.len() <= 64 && !text.contains('[') && BARE.is_match(text)),
             result: result.map(|text| xxh3_64(squeezed(&text).as_bytes())),
             failed,
-            words: words(&values),
+            words: OnceCell::new(),
         }
+    }
+
+    fn words(&self) -> &[u64] {
+        self.words.get_or_init(|| {
+            let mut values = String::new();
+            if let Some(value) = &self.step.input {
+                write_stable(value, &mut values, true, 0);
+            }
+            words(&values)
+        })
     }
 
     fn is_same_call(&self, other: &Self) -> bool {
@@ -177,12 +186,13 @@ impl Sign {
             return false;
         }
         let least = if self.bare { ALIKE_MIN_BARE } else { ALIKE_MIN };
-        self.input == earlier.input || self.result.is_some() && alike(&self.words, &earlier.words) >= least
+        self.input == earlier.input || self.result.is_some() && alike(self.words(), earlier.words()) >= least
     }
 }
 
 /// Argument names whose values differ from call to call by design.
 fn is_volatile(key: &str) -> bool {
+    const SHORTEST: usize = 3;
     const NAMES: [&str; 12] = [
         "requestid",
         "timestamp",
@@ -197,6 +207,9 @@ fn is_volatile(key: &str) -> bool {
         "currenttime",
         "sentat",
     ];
+    if key.len() < SHORTEST {
+        return false;
+    }
     let plain: String = key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     NAMES.contains(&plain.as_str())
 }
@@ -238,8 +251,9 @@ fn write_stable(value: &Value, out: &mut String, bare: bool, depth: usize) {
 }
 
 fn squeezed(text: &str) -> String {
-    let mut out = String::new();
-    for part in head(text, RESULT_BYTES_MAX).split_whitespace() {
+    let read = head(text, RESULT_BYTES_MAX);
+    let mut out = String::with_capacity(read.len() + 8);
+    for part in read.split_whitespace() {
         out.push_str(part);
         out.push(' ');
     }
@@ -284,7 +298,7 @@ static PENDING: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Calls that wait for a state to change: a tool of that name, or a call whose results say that something goes on.
-fn polls(steps: &[ToolCall], signs: &[Sign]) -> BTreeSet<(u64, u64)> {
+fn polls(steps: &[ToolCall], signs: &[Sign<'_>]) -> BTreeSet<(u64, u64)> {
     let waits = |step: &ToolCall| {
         let named = step.tool_name.replace(|c: char| !c.is_ascii_alphanumeric(), " ");
         let said = || match &step.output {
@@ -298,13 +312,13 @@ fn polls(steps: &[ToolCall], signs: &[Sign]) -> BTreeSet<(u64, u64)> {
 }
 
 /// Steps that brought nothing new, each with how.
-fn stale(signs: &[Sign], polls: &BTreeSet<(u64, u64)>) -> Vec<(usize, &'static str)> {
+fn stale(signs: &[Sign<'_>], polls: &BTreeSet<(u64, u64)>) -> Vec<(usize, &'static str)> {
     let mut by_result: BTreeMap<(u64, Option<u64>), Vec<usize>> = BTreeMap::new();
     let mut found = Vec::new();
     let mut last_failed: Option<u64> = None;
     for (at, sign) in signs.iter().enumerate() {
         let group = by_result.entry((sign.tool, sign.result)).or_default();
-        let same: Vec<&Sign> = group.iter().rev().take(COMPARED_MAX).filter_map(|at| signs.get(*at)).collect();
+        let same: Vec<&Sign<'_>> = group.iter().rev().take(COMPARED_MAX).filter_map(|at| signs.get(*at)).collect();
         let why = if polls.contains(&(sign.tool, sign.input)) {
             None
         } else if same.iter().any(|earlier| earlier.is_same_call(sign)) {
@@ -324,7 +338,7 @@ fn stale(signs: &[Sign], polls: &BTreeSet<(u64, u64)>) -> Vec<(usize, &'static s
 }
 
 /// How often the call that was made most often was made, with one result or with none known.
-fn most_alike(signs: &[Sign], polls: &BTreeSet<(u64, u64)>) -> usize {
+fn most_alike(signs: &[Sign<'_>], polls: &BTreeSet<(u64, u64)>) -> usize {
     let mut counts: BTreeMap<(u64, u64, Option<u64>), usize> = BTreeMap::new();
     for sign in signs.iter().filter(|sign| !polls.contains(&(sign.tool, sign.input))) {
         *counts.entry((sign.tool, sign.input, sign.result)).or_default() += 1;

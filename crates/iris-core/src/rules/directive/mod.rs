@@ -7,7 +7,7 @@ mod fields;
 mod verbs;
 
 pub use fields::fields;
-pub use verbs::{Families, commands, is_address_word, name_parts, of_text, of_tool, of_word, visit, words};
+pub use verbs::{Families, commands, is_address_word, name_parts, of_tool, of_word, placed, visit, words};
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -1,5 +1,6 @@
 //! Which words ask for an action, and of which family.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
@@ -87,17 +88,22 @@ pub fn of_word(word: &str) -> Families {
     if near == 0 {
         return Families::default();
     }
-    let lower = word.to_ascii_lowercase();
-    let own = TABLE.families.get(&lower).copied().unwrap_or_default();
+    let lower = lower(word);
+    let own = TABLE.families.get(&*lower).copied().unwrap_or_default();
     if !["s", "ed", "ing"].iter().any(|ending| lower.ends_with(ending)) {
         return own;
     }
-    own.and(bases(&lower).find_map(|base| TABLE.families.get(&base)).copied().unwrap_or_default())
+    own.and(of_base(&lower).unwrap_or_default())
 }
 
-/// The families of all words of a text.
-pub fn of_text(text: &str) -> Families {
-    words(text).map(|(_, word)| of_word(word)).fold(Families::default(), Families::and)
+fn lower(word: &str) -> Cow<'_, str> {
+    let is_lower = !word.bytes().any(|byte| byte.is_ascii_uppercase());
+    if is_lower { Cow::Borrowed(word) } else { Cow::Owned(word.to_ascii_lowercase()) }
+}
+
+/// The words of a text that have families, by where they begin.
+pub fn placed(text: &str) -> Vec<(usize, Families)> {
+    words(text).map(|(at, word)| (at, of_word(word))).filter(|(_, families)| !families.is_empty()).collect()
 }
 
 /// Whether a word, as it stands, can begin an instruction.
@@ -105,8 +111,8 @@ pub fn commands(word: &str) -> bool {
     if TABLE.commands.at(word) & length(word) == 0 {
         return false;
     }
-    let lower = word.to_ascii_lowercase();
-    TABLE.families.contains_key(&lower) || TABLE.reading.contains(&lower)
+    let lower = lower(word);
+    TABLE.families.contains_key(&*lower) || TABLE.reading.contains(&*lower)
 }
 
 /// The lengths, as bits, of the words of a list, by the two letters with which they begin: a look that spares most words
@@ -184,23 +190,27 @@ pub fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What an inflected word may be an inflection of.
-fn bases(word: &str) -> impl Iterator<Item = String> {
+/// The families of what an inflected word, in lower case, is an inflection of.
+fn of_base(word: &str) -> Option<Families> {
     const ENDINGS: [(&str, &str); 7] =
         [("ying", "y"), ("ing", ""), ("ied", "y"), ("ies", "y"), ("ed", ""), ("es", ""), ("s", "")];
-    let stems = ENDINGS.iter().filter_map(|(ending, put)| {
-        let stem = word.strip_suffix(ending).filter(|stem| stem.len() + put.len() >= 3)?;
-        Some(format!("{stem}{put}"))
-    });
-    let all: Vec<String> = stems
-        .flat_map(|stem| {
-            let mut undoubled = stem.clone();
-            let last = undoubled.pop();
-            let doubled = undoubled.len() > 2 && undoubled.chars().next_back() == last;
-            [Some(format!("{stem}e")), doubled.then_some(undoubled), Some(stem)].into_iter().flatten().rev()
-        })
-        .collect();
-    all.into_iter()
+    let of = |base: &str| TABLE.families.get(base).copied();
+    let mut stem = String::with_capacity(word.len() + 2);
+    ENDINGS.iter().find_map(|(ending, put)| {
+        let bare = word.strip_suffix(ending).filter(|bare| bare.len() + put.len() >= 3)?;
+        stem.clear();
+        stem.push_str(bare);
+        stem.push_str(put);
+        let undoubled = stem.split_at_checked(stem.len() - 1).map(|(before, _)| before);
+        let undoubled =
+            undoubled.filter(|before| before.len() > 2 && before.as_bytes().last() == stem.as_bytes().last());
+        let found = of(&stem).or_else(|| of(undoubled?));
+        if found.is_some() {
+            return found;
+        }
+        stem.push('e');
+        of(&stem)
+    })
 }
 
 #[cfg(test)]
