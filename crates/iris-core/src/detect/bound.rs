@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex_automata::meta::Regex;
 use regex_automata::{Anchored, Input};
 
@@ -98,6 +99,8 @@ const GAP_BYTES_MAX: usize = 96;
 /// The longest value that is looked at.
 const VALUE_BYTES_MAX: usize = 512;
 
+/// The shortest key, however it is named.
+const KEY_BYTES_MIN: usize = 12;
 /// The longest password and the longest key: what is longer is sealed, or data.
 const PASSWORD_BYTES_MAX: usize = 128;
 const KEY_BYTES_MAX: usize = 300;
@@ -108,12 +111,34 @@ fn end_of(pattern: &Regex, text: &str, from: usize) -> Option<usize> {
     pattern.search_half(&input).map(|found| found.offset())
 }
 
-/// The value that begins at `from`: up to a blank, a quote, a bracket or a separator.
-fn value_at(text: &str, from: usize) -> Option<Range<usize>> {
-    let rest = text.as_bytes().get(from..)?;
-    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>,;(){}|".contains(byte);
-    let length = rest.iter().take(VALUE_BYTES_MAX).position(ends).unwrap_or(rest.len().min(VALUE_BYTES_MAX));
-    (length >= 4 && text.is_char_boundary(from + length)).then(|| from..from + length)
+/// Where values end: what was looked through for one is not looked through again for the next.
+struct Values<'a> {
+    text: &'a str,
+    /// In these bytes no value ends.
+    through: Range<usize>,
+}
+
+impl<'a> Values<'a> {
+    const fn of(text: &'a str) -> Self {
+        Self { text, through: 0..0 }
+    }
+
+    /// The value that begins at `from`: up to a blank, a quote, a bracket or a separator.
+    fn at(&mut self, from: usize) -> Option<Range<usize>> {
+        if !(self.through.start..=self.through.end).contains(&from) {
+            self.through = from..from;
+        }
+        let most = self.text.len().min(from + VALUE_BYTES_MAX);
+        let rest = self.text.as_bytes().get(self.through.end..most).unwrap_or_default();
+        self.through.end += rest.iter().take_while(|byte| !ends_value(**byte)).count();
+        let end = self.through.end.min(most);
+        (end >= from + 4 && self.text.is_char_boundary(end)).then_some(from..end)
+    }
+}
+
+const fn ends_value(byte: u8) -> bool {
+    byte.is_ascii_whitespace()
+        || matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b',' | b';' | b'(' | b')' | b'{' | b'}' | b'|')
 }
 
 /// Names of things that are keys and tokens of another kind.
@@ -166,6 +191,16 @@ const OTHER_NAMES: [&str; 46] = [
     "resolution",
 ];
 
+/// Whether what a value is called, in lower case, names something else than a secret.
+fn names_other(called: &str) -> bool {
+    static NAMES: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(OTHER_NAMES).ok());
+    match &*NAMES {
+        Some(names) => names.is_match(called),
+        None => OTHER_NAMES.iter().any(|name| called.contains(name)),
+    }
+}
+
 /// What is bound to the names and the services found in a text; hits go to `hits`.
 pub(super) fn find(
     text: &str,
@@ -177,13 +212,14 @@ pub(super) fn find(
     let (Some(assigned), Some(apart)) = (ASSIGNED.as_ref(), APART.as_ref()) else { return };
     // Of several names that lead to one value the first that it suits speaks for it.
     let mut free_from = 0;
+    let mut values = Values::of(text);
     for (word, name) in words {
         if name.start < free_from {
             continue;
         }
         let firm = end_of(assigned, text, name.end);
         let Some(gap_end) = firm.or_else(|| end_of(apart, text, name.end)) else { continue };
-        let Some(value) = value_at(text, gap_end) else { continue };
+        let Some(value) = values.at(gap_end) else { continue };
         // What begins like a token of a known kind and was not found to be one is cut short or made up.
         if tokens.binary_search_by_key(&value.start, |token| token.start).is_ok() {
             continue;
@@ -202,8 +238,9 @@ pub(super) fn find(
 /// Keys right beside the name of a service that has no other use.
 fn beside(text: &str, providers: &[(usize, usize, bool)], hits: &mut Apart) {
     let Some(pattern) = BESIDE.as_ref() else { return };
+    let mut values = Values::of(text);
     for (_, end, _) in providers.iter().filter(|(.., by_itself)| *by_itself) {
-        let Some(value) = end_of(pattern, text, *end).and_then(|from| value_at(text, from)) else { continue };
+        let Some(value) = end_of(pattern, text, *end).and_then(|from| values.at(from)) else { continue };
         let value = trimmed(text, value);
         if !(16..=256).contains(&value.len()) {
             continue;
@@ -274,12 +311,14 @@ impl Bound<'_> {
     }
 
     fn is_key(&self, secret: &str, providers: &[(usize, usize, bool)]) -> bool {
-        let called = self.called();
-        let rejected = OTHER_NAMES.iter().any(|name| called.contains(name)) || called.contains("hash");
         let chained = !self.firm && secret.trim_end_matches('=').contains(['=', ':']);
+        if secret.len() < KEY_BYTES_MIN || chained || !secret.bytes().all(is_key_byte) || secret.contains("://") {
+            return false;
+        }
+        let called = self.called();
         // AWS's secret keys have forty characters; a value of another length is something else.
         let misfit = called.contains("aws") && called.contains("secret") && secret.len() != 40;
-        if rejected || chained || misfit || !secret.bytes().all(is_key_byte) || secret.contains("://") {
+        if misfit || names_other(&called) || called.contains("hash") {
             return false;
         }
         let head = context::before(self.text, self.name.start, 40);
@@ -294,11 +333,11 @@ impl Bound<'_> {
         let drawn = is_uuid(secret) || is_drawn(secret) && (served || !reserved::is_counted_up(secret));
         let even = entropy(secret) >= if served { 2.2 } else { 3.0 };
         let least = match (self.word, self.firm) {
-            (_, true) if served => 12,
-            (Word::Secret, true) => 12,
+            (_, true) if served => KEY_BYTES_MIN,
+            (Word::Secret, true) => KEY_BYTES_MIN,
             (_, true) => 16,
             (_, false) if served => 16,
-            (Word::Secret, false) if flag => 12,
+            (Word::Secret, false) if flag => KEY_BYTES_MIN,
             (_, false) => 20,
         };
         if secret.len() < least || !even {

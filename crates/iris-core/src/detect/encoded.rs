@@ -89,8 +89,20 @@ const fn is_dense_byte(byte: u8) -> bool {
 fn dense(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut runs = Vec::new();
-    let (mut start, mut line) = (0, 0);
-    for at in 0..=bytes.len() {
+    let (mut start, mut line, mut next) = (0, 0, 0);
+    loop {
+        // No run can end before the byte that lies as far behind its beginning as a run is long at least: when that one
+        // belongs to none, whatever begins before it is too short.
+        let probe = next + RUN_BYTES.start - 1;
+        if next == start && bytes.get(probe).is_some_and(|byte| !is_dense_byte(*byte) && *byte != b'\n') {
+            (start, line, next) = (probe + 1, probe + 1, probe + 1);
+            continue;
+        }
+        let at = next;
+        if at > bytes.len() {
+            break;
+        }
+        next += 1;
         let byte = bytes.get(at).copied();
         if byte.is_some_and(is_dense_byte) {
             continue;

@@ -26,6 +26,11 @@ impl Reading {
         &self.text
     }
 
+    /// Where something was left out, in order.
+    pub fn places(&self) -> impl Iterator<Item = usize> {
+        self.left_out.iter().map(|(place, _)| *place)
+    }
+
     /// Where the same stretch stands in the text that was read.
     pub fn origin(&self, bytes: &Range<usize>) -> Range<usize> {
         let at = |offset: usize, inclusive: bool| {
@@ -96,10 +101,11 @@ pub fn letter_spaced(text: &str) -> Option<Reading> {
     let mut run: Vec<Range<usize>> = Vec::new();
     let mut spelt = 0;
     let mut at = 0;
-    while at < bytes.len() {
-        let end = bytes.iter().skip(at).position(|byte| *byte == b' ').map_or(bytes.len(), |length| at + length);
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let end = memchr::memchr(b' ', rest).map_or(bytes.len(), |length| at + length);
         let is_letter = end - at == 1 && bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
-        let next = bytes.iter().skip(end).position(|byte| *byte != b' ').map_or(bytes.len(), |length| end + length);
+        let gap = bytes.get(end..).unwrap_or_default();
+        let next = gap.iter().position(|byte| *byte != b' ').map_or(bytes.len(), |length| end + length);
         if is_letter {
             spelt += 1;
             run.push(end..next);
@@ -136,9 +142,9 @@ pub fn unleet(text: &str) -> Option<String> {
     let is_word = |byte: u8| byte.is_ascii_alphabetic() || letter(byte).is_some();
     let mut out: Option<Vec<u8>> = None;
     let mut at = 0;
-    while at < bytes.len() {
-        let length = bytes.iter().skip(at).take_while(|byte| is_word(**byte)).count();
-        let word = bytes.get(at..at + length)?;
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let length = rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
+        let word = rest.get(..length)?;
         let letters = word.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
         if letters >= 1 && letters < length && length >= 3 {
             let all = out.get_or_insert_with(|| bytes.to_vec());
@@ -162,6 +168,12 @@ pub fn base64_runs(text: &str) -> Vec<(Range<usize>, String)> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() && found.len() < RUNS_MAX {
+        // When the byte at which the shortest run would end belongs to none, whatever begins before it is too short.
+        let last = at + RUN_BYTES.start - 1;
+        if bytes.get(last).is_some_and(|byte| !is_run(*byte)) {
+            at = last + 1;
+            continue;
+        }
         let length = bytes.iter().skip(at).take_while(|byte| is_run(**byte)).count();
         let run = at..at + length;
         at += length.max(1);

@@ -86,7 +86,9 @@ fn end_of_first(text: &str, start: usize) -> (usize, bool) {
     let skip = lead + rest.get(lead..).and_then(marker).unwrap_or(0);
     let mut at = start + skip;
     let bytes = text.as_bytes();
-    while let Some(byte) = bytes.get(at).copied() {
+    while let Some(rest) = bytes.get(at..) {
+        at += rest.iter().position(|byte| may_end(*byte)).unwrap_or(rest.len());
+        let Some(byte) = bytes.get(at).copied() else { break };
         match byte {
             b'\n' if ends_block(text, at) => return (at + 1, false),
             b'.' | b'!' | b'?' => {
@@ -107,6 +109,11 @@ fn end_of_first(text: &str, start: usize) -> (usize, bool) {
         }
     }
     (text.len(), false)
+}
+
+/// Whether a sentence may end at a character that begins with this byte.
+const fn may_end(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'.' | b'!' | b'?') || !byte.is_ascii()
 }
 
 /// Full stops of scripts that need no space after them.

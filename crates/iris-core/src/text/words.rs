@@ -165,6 +165,13 @@ impl<'a> Words<'a> {
         let mut end = start;
         let mut was_lower = false;
         let mut letters = false;
+        if bytes.get(start).is_some_and(u8::is_ascii_alphabetic) {
+            // Most words are a letter of either case and small ones behind it.
+            let small = bytes.get(start + 1..).unwrap_or_default().iter();
+            end = start + 1 + small.take_while(|byte| byte.is_ascii_lowercase()).count();
+            was_lower = bytes.get(end - 1).is_some_and(u8::is_ascii_lowercase);
+            letters = true;
+        }
         while let Some(byte) = bytes.get(end).copied() {
             if byte.is_ascii() {
                 let joins = match byte {

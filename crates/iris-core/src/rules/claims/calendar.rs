@@ -78,10 +78,10 @@ pub fn weekday(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
 
 /// A day of a month of which the material names other days only.
 pub fn date(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
-    if proposes(said) || !said.attributes() {
+    let known = days(material);
+    if known.is_empty() || proposes(said) || !said.attributes() {
         return None;
     }
-    let known = days(material);
     DAY.captures_iter(said.text).find_map(|found| {
         let (month, day) = month_day(&found)?;
         let other = known.iter().any(|(m, _)| *m == month) && !known.contains(&(month, day));
@@ -97,6 +97,9 @@ pub fn schedule(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
     static DAILY: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?i)(?-u:\b)(?:daily|every day|each day|once a day|every night|nightly)(?-u:\b)"));
     let lines = material.fact(Fact::Lines, |text| {
+        if !text.contains('*') {
+            return Vec::new();
+        }
         CRON.captures_iter(text).take(10).filter_map(|found| Some(found.get(2)?.as_str().to_owned())).collect()
     });
     let hourly = match lines {

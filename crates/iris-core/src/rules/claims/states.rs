@@ -11,7 +11,8 @@ use super::{Fact, Material, Said, pattern, proposes};
 /// A quotation that is attributed to the material and does not stand there.
 pub fn quoted(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
     static QUOTE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"["“]([^"“”\n]{15,300})["”]"#));
-    if material.text.len() < 200 || !said.attributes() || proposes(said) {
+    let may = || said.text.contains(['"', '“']);
+    if material.text.len() < 200 || !may() || !said.attributes() || proposes(said) {
         return None;
     }
     let plain = |text: &str| {
@@ -65,6 +66,9 @@ pub fn setting(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
         )
     });
     let known = material.settings.get_or_init(|| {
+        if !material.text.contains([':', '=']) {
+            return Vec::new();
+        }
         let pair = |found: Captures<'_>| {
             let on = matches!(found.get(2)?.as_str().to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "enabled");
             Some((found.get(1)?.as_str().to_owned(), on))
@@ -150,10 +154,10 @@ pub fn flag(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
         "--watch",
         "--all",
     ];
-    let known = material.named(Fact::Flags, &FLAG);
-    if known.len() < 2 || !said.text.contains("--") {
+    if !said.text.contains("--") || material.named(Fact::Flags, &FLAG).len() < 2 {
         return None;
     }
+    let known = material.named(Fact::Flags, &FLAG);
     if !["--help", "options:", "usage:"].iter().any(|word| material.lower().contains(word)) {
         return None;
     }
@@ -193,6 +197,11 @@ pub fn status(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
     Some(said.at + found.start()..said.at + found.end())
 }
 
+/// Whether a text names an error in either case.
+fn says_error(text: &str) -> bool {
+    text.as_bytes().windows(5).any(|part| part.eq_ignore_ascii_case(b"error"))
+}
+
 /// "No errors" over a log with errors; "does not mention X" over a text that does.
 pub fn absence(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
     static NO_ERRORS: LazyLock<Regex> =
@@ -204,6 +213,9 @@ pub fn absence(material: &Material, said: &Said<'_>) -> Option<Range<usize>> {
             r#"(?i)(?:(?:does|do|did)(?:n['’]t| not) (?:mention|contain|include|say anything about|refer to)|(?:no mention of|says nothing about|nothing about))(?: the word| the name| any)? ["'`“‘]([^"'`”’\n]{3,60})["'`”’]"#,
         )
     });
+    if !says_error(said.text) && !said.text.contains(['"', '\'', '`', '“', '‘']) {
+        return None;
+    }
     if NO_ERRORS.is_match(said.text) && material.has(Fact::Errors, |text| ERRORS.is_match(text)) && !proposes(said) {
         return Some(said.whole());
     }

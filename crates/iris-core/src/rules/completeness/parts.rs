@@ -144,6 +144,9 @@ fn enumerated(ask: &str) -> Vec<Part> {
         };
         vec![format!("({sign})"), format!("{sign})")]
     };
+    if !ask.contains(')') {
+        return Vec::new();
+    }
     for form in 0..3 {
         let mut starts: Vec<(usize, usize)> = Vec::new();
         let mut from = 0;
@@ -188,6 +191,10 @@ fn ordinal(ask: &str) -> Vec<Part> {
     let mut before = "";
     for word in words(ask) {
         let rank = ORDINALS.iter().find(|(name, _)| word.text.eq_ignore_ascii_case(name)).map(|(_, rank)| *rank);
+        let Some(rank) = rank else {
+            before = word.text;
+            continue;
+        };
         let end = word.start + word.text.len();
         let after = ask.get(end..).unwrap_or_default();
         // `the first`, `a second` name things; `First, ` names a part.
@@ -195,7 +202,6 @@ fn ordinal(ask: &str) -> Vec<Part> {
             .iter()
             .any(|word| before.eq_ignore_ascii_case(word));
         before = word.text;
-        let Some(rank) = rank else { continue };
         if names || !after.starts_with([',', ' ', ':']) || rank <= last || starts.is_empty() && rank > 2 {
             continue;
         }

@@ -164,24 +164,47 @@ struct Claim {
 
 /// Runs of characters of which names of places are made.
 fn tokens(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
-    runs(text).filter_map(|run| {
-        let raw = text.get(run.clone())?;
-        let start = raw.len() - raw.trim_start_matches([':', '=', '&', '?', '#', '+', '-']).len();
-        let bare = raw.get(start..)?.trim_end_matches(['.', ':', '?', ',', '&', '=', '#', '-', '+']);
-        let at = run.start + start;
-        (bare.len() >= 3).then_some((at..at + bare.len(), bare))
-    })
+    runs(text).filter_map(|run| bare(text, &run))
+}
+
+/// A run without the signs around it.
+fn bare<'a>(text: &'a str, run: &Range<usize>) -> Option<(Range<usize>, &'a str)> {
+    let raw = text.get(run.clone())?;
+    let start = raw.len() - raw.trim_start_matches([':', '=', '&', '?', '#', '+', '-']).len();
+    let bare = raw.get(start..)?.trim_end_matches(['.', ':', '?', ',', '&', '=', '#', '-', '+']);
+    let at = run.start + start;
+    (bare.len() >= 3).then_some((at..at + bare.len(), bare))
+}
+
+/// The tokens that may name a place: no place is without one of these signs.
+fn named(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    let bytes = text.as_bytes();
+    let mut free_from = 0;
+    let runs = std::iter::from_fn(move || {
+        let sign = free_from + memchr::memchr3(b'.', b'/', b'\\', bytes.get(free_from..)?)?;
+        let before = bytes.get(free_from..sign).unwrap_or_default().iter().rev();
+        let first = sign - before.take_while(|byte| is_inner(byte)).count();
+        // A run is cut from its beginning on.
+        let start = first + (sign - first) / RUN_BYTES_MAX * RUN_BYTES_MAX;
+        let rest = bytes.get(sign..)?.iter().take(RUN_BYTES_MAX - (sign - start));
+        free_from = sign + rest.take_while(|byte| is_inner(byte)).count();
+        Some(start..free_from)
+    });
+    runs.filter_map(|run| bare(text, &run)).filter(|(_, token)| may_name(token))
+}
+
+/// How long a run is before it is cut.
+const RUN_BYTES_MAX: usize = 400;
+
+const fn is_inner(byte: &u8) -> bool {
+    matches!(
+        byte,
+        b'#'..=b'&' | b'+' | b'-'..=b':' | b'=' | b'?'..=b'Z' | b'\\' | b'_' | b'a'..=b'z' | b'~'
+    )
 }
 
 /// Runs of such characters, cut where they grow too long.
 fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
-    const RUN_BYTES_MAX: usize = 400;
-    let is_inner = |byte: &u8| {
-        matches!(
-            byte,
-            b'#'..=b'&' | b'+' | b'-'..=b':' | b'=' | b'?'..=b'Z' | b'\\' | b'_' | b'a'..=b'z' | b'~'
-        )
-    };
     let bytes = text.as_bytes();
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -192,9 +215,10 @@ fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Whether a token may name a place at all: no place is without one of these.
+/// Whether a token may name a place at all: no place is without one of these, and none is a number.
 fn may_name(token: &str) -> bool {
     memchr::memchr3(b'.', b'/', b'\\', token.as_bytes()).is_some()
+        && token.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 /// What kind of place a token names.
@@ -241,8 +265,8 @@ fn folded(token: &str) -> String {
 fn claims(text: &str) -> Vec<Claim> {
     let mut seen = HashSet::new();
     let mut found = Vec::new();
-    for (bytes, token) in tokens(text) {
-        let Some(kind) = may_name(token).then(|| kind(token)).flatten() else { continue };
+    for (bytes, token) in named(text) {
+        let Some(kind) = kind(token) else { continue };
         let name = folded(token);
         let plain = |usual: &&str| usual.bytes().filter(|byte| !matches!(byte, b'_' | b'-')).eq(name.bytes());
         if seen.contains(&name) || UBIQUITOUS.iter().any(plain) || is_proposed(text, &bytes) {

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use crate::model::Evidence;
-use crate::rules::disguise::{joined, squeezed};
+use crate::rules::disguise::{Reading, joined, squeezed};
 use crate::rules::{
     Bundle, Case, EVIDENCE_MAX, Finding, Kind, Knobs, Mechanism, Need, Outcome, Question, Rule, RuleMeta, SkipClass,
 };
@@ -55,10 +55,10 @@ impl Rule for NoBlocklistWords {
     }
 
     fn judge(&self, case: &Case<'_>, knobs: &Knobs) -> Outcome {
-        static SHIPPED: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| automaton(&DEFAULT.map(str::to_owned)));
+        static SHIPPED: LazyLock<Option<List>> = LazyLock::new(|| List::of(&DEFAULT.map(str::to_owned)));
         let Some(set) = knobs.list(LIST) else {
             return match &*SHIPPED {
-                Some(list) => look(case, list, DEFAULT.len(), " of the shipped list"),
+                Some(list) => look(case, list, " of the shipped list"),
                 None => Outcome::Pass(Finding::new(1.0, "the blocklist is empty")),
             };
         };
@@ -69,27 +69,36 @@ impl Rule for NoBlocklistWords {
             return Outcome::Skip { class: SkipClass::ConfigInvalid, why };
         }
         let phrases: Vec<String> = phrases.into_iter().filter(usable).collect();
-        let Some(list) = automaton(&phrases) else {
+        let Some(list) = List::of(&phrases) else {
             return Outcome::Pass(Finding::new(1.0, "the blocklist is empty"));
         };
-        look(case, &list, phrases.len(), "")
+        look(case, &list, "")
     }
 }
 
 /// Looks for the phrases of a list, behind white space and breaks too.
-fn look(case: &Case<'_>, list: &AhoCorasick, phrases: usize, whose: &str) -> Outcome {
+fn look(case: &Case<'_>, list: &List, whose: &str) -> Outcome {
     let view = case.output();
-    let mut found = find(list, view.text());
-    for read in [squeezed, joined] {
+    let text = view.text();
+    let origin = |reading: &Reading, there: Vec<(Range<usize>, usize)>| {
+        there.into_iter().map(|(bytes, phrase)| (reading.origin(&bytes), phrase)).collect()
+    };
+    let mut found = Vec::new();
+    if list.may_stand_in(text) {
+        found = list.find(text, 0..text.len());
         if found.is_empty()
-            && let Some(reading) = read(view.text())
+            && let Some(reading) = squeezed(text)
         {
-            let there = find(list, reading.text());
-            found = there.into_iter().map(|(bytes, phrase)| (reading.origin(&bytes), phrase)).collect();
+            found = origin(&reading, list.find(reading.text(), 0..reading.text().len()));
         }
     }
+    if found.is_empty()
+        && let Some(reading) = joined(text)
+    {
+        found = origin(&reading, list.find_across(&reading));
+    }
     if found.is_empty() {
-        return Outcome::Pass(Finding::new(1.0, format!("none of {phrases} blocked phrases")));
+        return Outcome::Pass(Finding::new(1.0, format!("none of {} blocked phrases", list.phrases)));
     }
     let message = format!("{} blocked phrases{whose}", found.len());
     let evidence = found.into_iter().take(EVIDENCE_MAX).map(|(bytes, phrase)| {
@@ -112,25 +121,69 @@ fn plain(phrase: &str) -> String {
     words.join(" ").to_lowercase()
 }
 
-fn automaton(phrases: &[String]) -> Option<AhoCorasick> {
-    if phrases.is_empty() {
-        return None;
-    }
-    AhoCorasick::builder().ascii_case_insensitive(true).match_kind(MatchKind::Standard).build(phrases).ok()
+/// Phrases to look for.
+struct List {
+    phrases: usize,
+    whole: AhoCorasick,
+    /// The longest word of each phrase: no text without one of them holds a phrase.
+    words: AhoCorasick,
+    longest: usize,
 }
 
-/// Whole phrases in a text, in its order, each with its place in the list.
-fn find(list: &AhoCorasick, text: &str) -> Vec<(Range<usize>, usize)> {
-    let whole = |bytes: &Range<usize>| {
-        let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && c.is_ascii());
-        let before = text.get(..bytes.start).and_then(|head| head.chars().next_back());
-        let after = text.get(bytes.end..).and_then(|tail| tail.chars().next());
-        let inside = text.get(bytes.clone()).unwrap_or("");
-        !(is_word(before) && is_word(inside.chars().next()) || is_word(after) && is_word(inside.chars().next_back()))
-    };
-    list.find_overlapping_iter(text)
-        .map(|one| (one.range(), one.pattern().as_usize()))
-        .filter(|(bytes, _)| whole(bytes))
-        .take(MATCHES_MAX)
-        .collect()
+impl List {
+    /// Nothing for an empty list.
+    fn of(phrases: &[String]) -> Option<Self> {
+        if phrases.is_empty() {
+            return None;
+        }
+        let build = |list: &[&str]| {
+            AhoCorasick::builder().ascii_case_insensitive(true).match_kind(MatchKind::Standard).build(list).ok()
+        };
+        let whole: Vec<&str> = phrases.iter().map(String::as_str).collect();
+        let words: Vec<&str> =
+            whole.iter().filter_map(|phrase| phrase.split_whitespace().max_by_key(|word| word.len())).collect();
+        Some(Self {
+            phrases: phrases.len(),
+            whole: build(&whole)?,
+            words: build(&words)?,
+            longest: phrases.iter().map(String::len).max().unwrap_or_default(),
+        })
+    }
+
+    /// Whether a phrase may stand in a text, whatever white space parts its words.
+    fn may_stand_in(&self, text: &str) -> bool {
+        self.words.is_match(text)
+    }
+
+    /// Whole phrases in a part of a text, in its order, each with its place in the list.
+    fn find(&self, text: &str, part: Range<usize>) -> Vec<(Range<usize>, usize)> {
+        let whole = |bytes: &Range<usize>| {
+            let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && c.is_ascii());
+            let before = text.get(..bytes.start).and_then(|head| head.chars().next_back());
+            let after = text.get(bytes.end..).and_then(|tail| tail.chars().next());
+            let inside = text.get(bytes.clone()).unwrap_or("");
+            !(is_word(before) && is_word(inside.chars().next())
+                || is_word(after) && is_word(inside.chars().next_back()))
+        };
+        self.whole
+            .find_overlapping_iter(Input::new(text).range(part))
+            .map(|one| (one.range(), one.pattern().as_usize()))
+            .filter(|(bytes, _)| whole(bytes))
+            .take(MATCHES_MAX)
+            .collect()
+    }
+
+    /// The same where something was left out: a phrase anywhere else stands in the text as it was.
+    fn find_across(&self, reading: &Reading) -> Vec<(Range<usize>, usize)> {
+        let text = reading.text();
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        for place in reading.places() {
+            let (start, end) = (place.saturating_sub(self.longest), text.len().min(place + self.longest));
+            match parts.last_mut().filter(|last| start <= last.end) {
+                Some(last) => last.end = end,
+                None => parts.push(start..end),
+            }
+        }
+        parts.into_iter().flat_map(|part| self.find(text, part)).take(MATCHES_MAX).collect()
+    }
 }
