@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use iris_core::price::Prices;
 
 use crate::config::Config;
+use crate::deleted::Deletions;
 use crate::door::{self, Listen};
 use crate::forward::{self, Forwarder, Origin, Target};
 use crate::home::{Home, Runtime};
@@ -89,6 +90,9 @@ impl Sidecar {
         let (downstream, own) = (config.forward.clone(), listeners(&config));
         let target = tokio::task::spawn_blocking(move || Target::new(&downstream, downstream.origin, &own)).await??;
         let memory = ingest::limit_bytes();
+        let folder = home.path().to_owned();
+        let deleted = tokio::task::spawn_blocking(move || Deletions::open(&folder)).await?;
+        let deleted = deleted.context("the list of deleted traces cannot be opened")?;
         let message_bytes_max = config.mcp.message_bytes();
         let (journal, recovered) = open_journal(&config, &home, target.is_some() || is_alone).await?;
         for damage in &recovered.damage {
@@ -131,7 +135,7 @@ impl Sidecar {
         tasks.spawn(watched("socket", serving));
         home.announce(&runtime)?;
         ops.set_ready(true);
-        tasks.spawn(open_store(Arc::clone(&app), config, home.path().to_owned(), closing.clone()));
+        tasks.spawn(open_store(Arc::clone(&app), config, home.path().to_owned(), deleted, closing.clone()));
         tracing::info!(grpc = runtime.grpc, http = runtime.http, web = runtime.web, ops = runtime.ops, "ready");
         Ok(Self { app, journal, doors, forwarder, ops, runtime, closing, ending, tasks, home })
     }
@@ -227,18 +231,26 @@ async fn open_journal(
 
 /// Opens the store and starts the pipeline; tries again for as long as the process runs, because traffic is taken
 /// and forwarded meanwhile.
-async fn open_store(app: Arc<App>, config: Config, home: std::path::PathBuf, closing: CancellationToken) {
+async fn open_store(
+    app: Arc<App>,
+    config: Config,
+    home: std::path::PathBuf,
+    deleted: Deletions,
+    closing: CancellationToken,
+) {
     let mut told: Option<(String, Instant)> = None;
     loop {
         let (path, mut settings) = (home.clone(), config.store.clone());
         settings.retention = config.retention.clone();
-        let opened = tokio::task::spawn_blocking(move || Store::open(&path, &settings)).await;
+        let known = deleted.clone();
+        let opened = tokio::task::spawn_blocking(move || Store::open(&path, &settings, known)).await;
         let error = match opened {
             Ok(Ok((store, boot))) => {
                 let parts = ingest::Parts {
                     home: home.clone(),
                     journal: app.journal.clone(),
                     store: store.clone(),
+                    deleted: deleted.clone(),
                     mind: mind(&app, &config.cost),
                 };
                 match Pipeline::start(parts, &config.assembly, config.store.keep_other_traces, boot).await {

@@ -3,6 +3,7 @@
 use duckdb::Connection;
 
 use super::Error;
+use super::group::table;
 use super::long::Pieces;
 use super::shapes::Shapes;
 
@@ -23,6 +24,13 @@ impl Beside {
     pub fn begin(&mut self) {
         self.pieces.clear();
         self.shapes.forget();
+    }
+
+    /// Appends what waits, in the caller's transaction.
+    pub fn append(&mut self, connection: &Connection) -> Result<(), Error> {
+        let Self { pieces, shapes } = self;
+        table(connection, "shapes", !shapes.is_empty(), |appender| shapes.append(appender))?;
+        table(connection, "pieces", !pieces.is_empty(), |appender| pieces.append(appender))
     }
 
     /// A transaction was committed.

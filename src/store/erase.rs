@@ -83,7 +83,7 @@ fn linked(
 }
 
 /// The same evaluation without a word of what was judged.
-fn without_text(mut evaluation: Evaluation, now: Timestamp) -> Evaluation {
+pub(super) fn without_text(mut evaluation: Evaluation, now: Timestamp) -> Evaluation {
     evaluation.output_text = evaluation.output_text.map(|_| String::new());
     evaluation.expected_text = None;
     evaluation.suggestions.clear();

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use duckdb::{Appender, Connection, params};
-use iris_core::model::{Evaluation, Observation, Position, Reading, Row, Timestamp, Trace};
+use iris_core::model::{Evaluation, Observation, Position, Reading, Row, RowKey, Timestamp, Trace};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::beside::Beside;
+use super::erase::erase;
 use super::open::CATALOG;
 use super::spans::{self, Scratch, Source};
 use super::track::{Done, Through};
@@ -26,6 +26,8 @@ pub(super) enum Item {
     Judged { ticket: u64, trace: Box<Trace>, evaluation: Arc<Evaluation>, settled: Through },
     /// The settled position moved.
     Settled(Through),
+    /// A trace that was judged was deleted meanwhile.
+    Gone { ticket: u64, settled: Through },
 }
 
 impl Item {
@@ -34,7 +36,15 @@ impl Item {
         match self {
             Self::Row(_) => 1,
             Self::Tool(write) => write.spans().len(),
-            Self::Judged { .. } | Self::Settled(_) => 0,
+            Self::Judged { .. } | Self::Settled(_) | Self::Gone { .. } => 0,
+        }
+    }
+
+    /// The trace that it deletes.
+    pub fn deletes(&self) -> Option<RowKey> {
+        match self {
+            Self::Tool(write) => write.deletes(),
+            _ => None,
         }
     }
 
@@ -45,9 +55,10 @@ impl Item {
             Self::Tool(write) => match write.as_ref() {
                 ToolWrite::Trace { trace, spans, .. } => trace_weight(trace) + spans.len() * 1024,
                 ToolWrite::Evaluation { evaluation, .. } => evaluation_weight(evaluation),
+                ToolWrite::Deletion { .. } => 1024,
             },
             Self::Judged { trace, evaluation, .. } => trace_weight(trace) + evaluation_weight(evaluation),
-            Self::Settled(_) => 0,
+            Self::Settled(_) | Self::Gone { .. } => 0,
         }
     }
 
@@ -56,7 +67,7 @@ impl Item {
         match self {
             Self::Row(row) => done.row(row.position),
             Self::Tool(write) => done.row(write.position()),
-            Self::Judged { .. } | Self::Settled(_) => {}
+            Self::Judged { .. } | Self::Settled(_) | Self::Gone { .. } => {}
         }
     }
 }
@@ -153,9 +164,7 @@ pub(super) fn transaction_beside(
     scratch.beside.begin();
     transaction(connection, keep, |connection| {
         work(connection, scratch)?;
-        let Beside { pieces, shapes } = &mut scratch.beside;
-        table(connection, "shapes", !shapes.is_empty(), |appender| shapes.append(appender))?;
-        table(connection, "pieces", !pieces.is_empty(), |appender| pieces.append(appender))
+        scratch.beside.append(connection)
     })?;
     if keep {
         scratch.beside.committed();
@@ -168,10 +177,10 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
         items.iter().try_for_each(|item| match item {
             Item::Row(row) => spans::append(appender, row, None, scratch),
             Item::Tool(write) => append_tool_spans(appender, write, now, scratch),
-            Item::Judged { .. } | Item::Settled(_) => Ok(()),
+            Item::Judged { .. } | Item::Settled(_) | Item::Gone { .. } => Ok(()),
         })
     })?;
-    let has_traces = items.iter().any(|item| !matches!(item, Item::Row(_) | Item::Settled(_)));
+    let has_traces = items.iter().any(|item| !matches!(item, Item::Row(_) | Item::Settled(_) | Item::Gone { .. }));
     table(connection, "traces", has_traces, |appender| {
         items.iter().try_for_each(|item| match item {
             Item::Judged { trace, .. } => traces::append(appender, trace, None, now, &mut scratch.beside),
@@ -179,9 +188,9 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
                 ToolWrite::Trace { trace, position, .. } => {
                     traces::append(appender, trace, Some(*position), now, &mut scratch.beside)
                 }
-                ToolWrite::Evaluation { .. } => Ok(()),
+                ToolWrite::Evaluation { .. } | ToolWrite::Deletion { .. } => Ok(()),
             },
-            Item::Row(_) | Item::Settled(_) => Ok(()),
+            Item::Row(_) | Item::Settled(_) | Item::Gone { .. } => Ok(()),
         })
     })?;
     table(connection, "evaluations", has_traces, |appender| {
@@ -193,11 +202,22 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
                 ToolWrite::Evaluation { evaluation, position } => {
                     evaluations::append(appender, evaluation, Some(*position), &mut scratch.beside)
                 }
-                ToolWrite::Trace { .. } => Ok(()),
+                ToolWrite::Trace { .. } | ToolWrite::Deletion { .. } => Ok(()),
             },
-            Item::Row(_) | Item::Settled(_) => Ok(()),
+            Item::Row(_) | Item::Settled(_) | Item::Gone { .. } => Ok(()),
         })
-    })
+    })?;
+    delete(connection, items, now, scratch)
+}
+
+/// Deletes what the items say, among it what stands before them in the same group.
+fn delete(connection: &Connection, items: &[&Item], now: Timestamp, scratch: &mut Scratch) -> Result<(), Error> {
+    let keys: Vec<RowKey> = items.iter().filter_map(|item| item.deletes()).collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    scratch.beside.append(connection)?;
+    erase(connection, &keys, now, &mut scratch.beside).map(|_| ())
 }
 
 /// Appends to one table. Dropping an appender hides its errors, so it is flushed and asked first.

@@ -45,6 +45,8 @@ use iris_core::contract::Summary;
 use iris_core::model::{Evaluation, Lane, Position, RawSpan, Row, RowKey, Tenant, Timestamp, Trace, TraceId};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::deleted::Deletions;
+
 pub use boot::Boot;
 pub use config::Config;
 pub use damage::Damage;
@@ -128,27 +130,48 @@ pub enum ToolWrite {
         /// Its journal record.
         position: Position,
     },
+    /// A trace is deleted.
+    Deletion {
+        /// Whose.
+        tenant: Tenant,
+        /// Which.
+        trace_id: TraceId,
+        /// Its journal record.
+        position: Position,
+    },
 }
 
 impl ToolWrite {
     /// The journal record it came from.
     pub const fn position(&self) -> Position {
         match self {
-            Self::Trace { position, .. } | Self::Evaluation { position, .. } => *position,
+            Self::Trace { position, .. } | Self::Evaluation { position, .. } | Self::Deletion { position, .. } => {
+                *position
+            }
         }
     }
 
     /// Sets the journal record, which is known only once it is written.
     pub const fn place(&mut self, record: Position) {
         match self {
-            Self::Trace { position, .. } | Self::Evaluation { position, .. } => *position = record,
+            Self::Trace { position, .. } | Self::Evaluation { position, .. } | Self::Deletion { position, .. } => {
+                *position = record
+            }
         }
     }
 
     fn spans(&self) -> &[RawSpan] {
         match self {
             Self::Trace { spans, .. } => spans,
-            Self::Evaluation { .. } => &[],
+            Self::Evaluation { .. } | Self::Deletion { .. } => &[],
+        }
+    }
+
+    /// The trace that it deletes.
+    pub fn deletes(&self) -> Option<RowKey> {
+        match self {
+            Self::Deletion { tenant, trace_id, .. } => Some(RowKey { tenant: tenant.clone(), trace_id: *trace_id }),
+            Self::Trace { .. } | Self::Evaluation { .. } => None,
         }
     }
 }
@@ -173,11 +196,18 @@ impl Store {
     /// # Errors
     /// [`Error::Locked`], [`Error::Newer`], [`Error::NoPermission`] and [`Error::NoSpace`] say that the file is
     /// whole but cannot be had: try again later. A damaged file is no error: see [`Boot::damage`].
-    pub fn open(home: &Path, config: &Config) -> Result<(Self, Boot), Error> {
-        Self::open_at(home, config, wall_clock)
+    ///
+    /// Nothing of a trace among the `deleted` is stored any more.
+    pub fn open(home: &Path, config: &Config, deleted: Deletions) -> Result<(Self, Boot), Error> {
+        Self::open_at(home, config, deleted, wall_clock)
     }
 
-    fn open_at(home: &Path, config: &Config, now: fn() -> Timestamp) -> Result<(Self, Boot), Error> {
+    fn open_at(
+        home: &Path,
+        config: &Config,
+        deleted: Deletions,
+        now: fn() -> Timestamp,
+    ) -> Result<(Self, Boot), Error> {
         config.check()?;
         let (origin, damage) = damage::engine(home, config)?;
         let (boot, tools) = boot::read(&origin)?;
@@ -206,6 +236,7 @@ impl Store {
             positions: group::Positions { stored: boot.stored_through, settled: boot.settled_through },
             shared: shared.clone(),
             beside,
+            deleted,
             now,
         };
         let readers = Readers::new(origin, shapes, config.readers, Duration::from_millis(config.read_deadline_ms))?;
@@ -287,6 +318,15 @@ impl Store {
     pub async fn traces(&self, tenant: &Tenant, query: &TraceQuery, budget: Budget) -> Result<TracePage, Error> {
         let (tenant, query) = (tenant.clone(), query.clone());
         self.inner.readers.read(move |reader| page::page(reader, &tenant, &query, budget)).await
+    }
+
+    /// Whether there is a row of a trace.
+    ///
+    /// # Errors
+    /// As every reading method.
+    pub async fn has_trace(&self, key: &RowKey) -> Result<bool, Error> {
+        let key = key.clone();
+        self.inner.readers.read(move |reader| query::has_trace(reader, &key)).await
     }
 
     /// The highest version of a trace.

@@ -101,7 +101,9 @@ impl Pending {
     /// The settled position once the first `count` items are committed.
     pub fn settled_after(&self, count: usize) -> Settled {
         self.queue.iter().take(count).fold(self.settled, |settled, queued| match &queued.item {
-            Item::Judged { settled: more, .. } | Item::Settled(more) => settled.max(*more),
+            Item::Judged { settled: more, .. } | Item::Settled(more) | Item::Gone { settled: more, .. } => {
+                settled.max(*more)
+            }
             Item::Row(_) | Item::Tool(_) => settled,
         })
     }
@@ -121,7 +123,7 @@ impl Pending {
                     self.tools.remove(&write.position());
                     tracker.tool_stored(write.position());
                 }
-                Item::Judged { ticket: more, .. } => ticket = ticket.max(more),
+                Item::Judged { ticket: more, .. } | Item::Gone { ticket: more, .. } => ticket = ticket.max(more),
                 Item::Row(_) | Item::Settled(_) => {}
             }
         }

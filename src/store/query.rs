@@ -156,6 +156,12 @@ pub(super) fn filter(tenant: &Tenant, query: &TraceQuery) -> Filter {
     filter
 }
 
+pub(super) fn has_trace(reader: &Reader<'_>, key: &RowKey) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM traces WHERE tenant = ? AND trace_id = ? LIMIT 1";
+    let found = reader.first(sql, &[&key.tenant.as_str(), &key.trace_id.as_bytes().as_slice()], |_| Ok(()))?;
+    Ok(found.is_some())
+}
+
 pub(super) fn trace(reader: &Reader<'_>, key: &RowKey) -> Result<Option<Trace>, Error> {
     let newest = "SELECT rowid FROM traces WHERE tenant = ? AND trace_id = ? ORDER BY version DESC, rowid DESC LIMIT 1";
     let place: Option<i64> =

@@ -140,6 +140,8 @@ pub(super) struct Shapes {
     hasher: RandomState,
     /// Not yet committed.
     fresh: Vec<(u32, u64, String)>,
+    /// How many of them are appended.
+    appended: usize,
     known: Known,
 }
 
@@ -211,24 +213,29 @@ impl Shapes {
         Ok(self.last)
     }
 
+    /// Whether there is nothing to append.
     pub const fn is_empty(&self) -> bool {
-        self.fresh.is_empty()
+        self.fresh.len() == self.appended
     }
 
     /// Appends the new ones.
-    pub fn append(&self, appender: &mut Appender<'_>) -> Result<(), Error> {
-        self.fresh
-            .iter()
-            .try_for_each(|(number, _, body)| appender.append_row(params![number, body]).map_err(Error::engine))
+    pub fn append(&mut self, appender: &mut Appender<'_>) -> Result<(), Error> {
+        for (number, _, body) in self.fresh.iter().skip(self.appended) {
+            appender.append_row(params![number, body]).map_err(Error::engine)?;
+        }
+        self.appended = self.fresh.len();
+        Ok(())
     }
 
     /// The transaction of the new ones was committed.
     pub fn committed(&mut self) {
+        self.appended = 0;
         self.fresh.clear();
     }
 
     /// Their transaction was not committed: the file does not have them.
     pub fn forget(&mut self) {
+        self.appended = 0;
         for (number, key, _) in self.fresh.drain(..) {
             self.known.remove(number);
             if let Some(shapes) = self.by_name.get_mut(&key) {

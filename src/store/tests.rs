@@ -2,6 +2,7 @@
 
 mod cost;
 mod crash;
+mod deleting;
 mod fixtures;
 mod long;
 mod pages;

@@ -2,13 +2,15 @@
 //! which are committed at once and never wait for a group to fill.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use duckdb::Connection;
-use iris_core::model::Timestamp;
+use iris_core::model::{Position, Row, RowKey, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use super::beside::Beside;
+use super::erase::without_text;
 use super::group::{self, Item, Positions};
 use super::open::CATALOG;
 use super::pending::Pending;
@@ -17,6 +19,7 @@ use super::spans::Scratch;
 use super::status::Shared;
 use super::track::{Done, Tracker};
 use super::{Config, Error, ToolWrite, Write};
+use crate::deleted::Deletions;
 
 /// Awaited writes of one transaction.
 const AWAITED_MAX: usize = 64;
@@ -52,6 +55,8 @@ pub(super) struct Writer {
     pub shared: Shared,
     /// As the file has them.
     pub beside: Beside,
+    /// Of these nothing is stored any more.
+    pub deleted: Deletions,
     pub now: fn() -> Timestamp,
 }
 
@@ -173,18 +178,65 @@ impl Writer {
                 done.add(lane, seq, rows);
                 self.tracker.commit(&done);
             }
-            Write::Rows(rows) => rows.into_iter().for_each(|row| state.pending.push(Item::Row(row))),
+            Write::Rows(rows) => self.accept_rows(state, rows),
             Write::Tool(write) if self.tracker.has_tool(write.position()) => {
                 let mut done = Done::default();
                 done.row(write.position());
                 self.tracker.commit(&done);
             }
-            Write::Tool(write) => state.pending.push(Item::Tool(write)),
-            Write::Judged { ticket, trace, evaluation, settled_through } => {
-                state.pending.push(Item::Judged { ticket, trace, evaluation, settled: settled_through });
+            Write::Tool(write) => match self.standing(write) {
+                Ok(write) => state.pending.push(Item::Tool(write)),
+                Err(position) => {
+                    let mut done = Done::default();
+                    done.row(position);
+                    self.tracker.commit(&done);
+                }
+            },
+            Write::Judged { ticket, trace, evaluation, settled_through: settled } => {
+                let key = RowKey { tenant: trace.tenant.clone(), trace_id: trace.trace_id };
+                state.pending.push(if self.deleted.contains(&key) {
+                    Item::Gone { ticket, settled }
+                } else {
+                    Item::Judged { ticket, trace, evaluation, settled }
+                });
             }
             Write::Settled { settled_through } => state.pending.push(Item::Settled(settled_through)),
         }
+    }
+
+    /// Rows of traces that were deleted count as dropped.
+    fn accept_rows(&mut self, state: &mut State, rows: Vec<Arc<Row>>) {
+        let mut dropped = Done::default();
+        let nothing_deleted = self.deleted.is_empty();
+        for row in rows {
+            if nothing_deleted || !self.deleted.contains(&row.key()) {
+                state.pending.push(Item::Row(row));
+            } else {
+                dropped.row(row.position);
+            }
+        }
+        self.tracker.commit(&dropped);
+    }
+
+    /// What of a tool's write is still to be stored: nothing of a trace that was deleted, and no text of an
+    /// evaluation of one. `Err` is the position of what is not.
+    fn standing(&self, mut write: Box<ToolWrite>) -> Result<Box<ToolWrite>, Position> {
+        match write.as_mut() {
+            ToolWrite::Trace { trace, position, .. } => {
+                let key = RowKey { tenant: trace.tenant.clone(), trace_id: trace.trace_id };
+                if self.deleted.contains(&key) {
+                    return Err(*position);
+                }
+            }
+            ToolWrite::Evaluation { evaluation, .. } => {
+                let key = evaluation.trace_id.map(|trace_id| RowKey { tenant: evaluation.tenant.clone(), trace_id });
+                if key.is_some_and(|key| self.deleted.contains(&key)) {
+                    *evaluation = without_text(evaluation.clone(), (self.now)());
+                }
+            }
+            ToolWrite::Deletion { .. } => {}
+        }
+        Ok(write)
     }
 
     fn command(&mut self, state: &mut State, command: Command) {
@@ -313,7 +365,7 @@ impl Writer {
     fn commit_awaited(&mut self, state: &mut State, waiting: Vec<(Item, oneshot::Sender<Result<(), Error>>)>) {
         let mut fresh: Vec<(Item, oneshot::Sender<Result<(), Error>>)> = Vec::new();
         for (item, done) in waiting {
-            let Item::Tool(write) = &item else { continue };
+            let Item::Tool(write) = item else { continue };
             let position = write.position();
             if state.pending.has_tool(position) {
                 // The journal's reader was faster: it waits in the group.
@@ -321,8 +373,23 @@ impl Writer {
             } else if self.tracker.has_tool(position) {
                 let _ = done.send(Ok(()));
             } else {
-                fresh.push((item, done));
+                match self.standing(write) {
+                    Ok(write) => fresh.push((Item::Tool(write), done)),
+                    Err(_) => {
+                        let _ = done.send(Ok(()));
+                    }
+                }
             }
+        }
+        // What waits of a trace that is deleted has to be in the file before it is deleted there.
+        if fresh.iter().any(|(item, _)| item.deletes().is_some())
+            && let Err(error) = self.commit_all(state)
+        {
+            for (_, done) in fresh {
+                // A caller that no longer waits learns it from the journal's reader.
+                let _ = done.send(Err(error.clone()));
+            }
+            return;
         }
         let items: Vec<&Item> = fresh.iter().map(|(item, _)| item).collect();
         if items.is_empty() {

@@ -132,10 +132,12 @@ impl App {
         let kind = match write {
             ToolWrite::Trace { .. } => Kind::ToolTrace,
             ToolWrite::Evaluation { .. } => Kind::ToolEvaluation,
+            ToolWrite::Deletion { .. } => Kind::Tombstone,
         };
         let what = match &write {
             ToolWrite::Trace { trace, .. } => format!("trace {}", trace.trace_id),
             ToolWrite::Evaluation { evaluation, .. } => format!("evaluation {}", evaluation.id),
+            ToolWrite::Deletion { trace_id, .. } => format!("deletion of trace {trace_id}"),
         };
         let backend = self.backend()?;
         let body = serde_json::to_vec(&write).map_err(|error| self.unforeseen(&error))?;

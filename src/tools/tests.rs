@@ -7,6 +7,7 @@ use iris_core::contract::Code;
 use iris_core::model::Trace;
 
 use super::*;
+use crate::deleted::Deletions;
 use crate::ingest::{self, Mind};
 use crate::journal::RealDisk;
 
@@ -42,12 +43,13 @@ async fn stand() -> Stand {
 
 async fn opened(home: &std::path::Path) -> App {
     let app = app(home);
-    let (store, boot) = Store::open(home, &store::Config::default()).unwrap();
+    let (store, boot) = Store::open(home, &store::Config::default(), Deletions::default()).unwrap();
     let rulebook = app.rulebook.clone();
     let parts = ingest::Parts {
         home: home.to_owned(),
         journal: app.journal.clone(),
         store: store.clone(),
+        deleted: Deletions::default(),
         mind: Mind::new(move |_| rulebook.snapshot(), Arc::clone(&app.settings), now),
     };
     let pipeline = Pipeline::start(parts, &iris_core::assemble::Config::default(), false, boot).await.unwrap();

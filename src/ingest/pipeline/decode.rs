@@ -34,8 +34,8 @@ pub(super) fn decode(entry: &Entry, lane: Lane, mind: &Mind) -> Decoded {
     let content = match (record.kind, lane) {
         (Kind::Otlp, Lane::Traces) => spans(entry, mind),
         (Kind::Otlp, Lane::Logs) => logs(entry, mind),
-        (Kind::ToolTrace | Kind::ToolEvaluation, _) => tool(entry, lane),
-        (Kind::Otlp, Lane::Metrics) | (Kind::Tombstone | Kind::Verdict, _) => Ok(Content::Nothing),
+        (Kind::ToolTrace | Kind::ToolEvaluation | Kind::Tombstone, _) => tool(entry, lane),
+        (Kind::Otlp, Lane::Metrics) | (Kind::Verdict, _) => Ok(Content::Nothing),
     };
     let content = content.unwrap_or_else(Content::Unreadable);
     Decoded { lane, seq: entry.seq, arrived: record.arrived, content }

@@ -35,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::worker::{InWork, Pool};
+use crate::deleted::Deletions;
 use crate::journal::{Follower, Journal};
 use crate::store::{Boot, Store, Through};
 use follow::{Feeds, Follow};
@@ -57,6 +58,8 @@ pub struct Parts {
     pub journal: Journal,
     /// What is written.
     pub store: Store,
+    /// What must not come back.
+    pub deleted: Deletions,
     /// The pure half.
     pub mind: Mind,
 }
@@ -91,7 +94,7 @@ impl Pipeline {
     /// # Errors
     /// When `home/in-work` cannot be opened or a thread cannot be started.
     pub async fn start(parts: Parts, config: &Config, keep_other_traces: bool, boot: Boot) -> io::Result<Self> {
-        let Parts { home, journal, store, mind } = parts;
+        let Parts { home, journal, store, deleted, mind } = parts;
         let (in_work, suspects) = InWork::open(&home)?;
         let in_work = Arc::new(in_work);
         let workers = std::thread::available_parallelism().map_or(1, |cpus| cpus.get().saturating_sub(1).max(1));
@@ -129,6 +132,7 @@ impl Pipeline {
             assembler,
             journal,
             store: store.clone(),
+            deleted,
             pool: pool.clone(),
             mind: mind.clone(),
             feeds,

@@ -19,6 +19,7 @@ use super::follow::{Arrived, Feeds};
 use super::status::NAMED_MAX;
 use super::suspects::{self, Suspects};
 use super::{Judging, LANES, LaneLag, Mind, PipelineStatus, SetAside};
+use crate::deleted::Deletions;
 use crate::journal::Journal;
 use crate::store::{self, Store, Through, Write};
 
@@ -50,6 +51,7 @@ pub(super) struct Rooms {
     pub assembler: Assembler,
     pub journal: Journal,
     pub store: Store,
+    pub deleted: Deletions,
     pub pool: Pool,
     pub mind: Mind,
     pub feeds: Feeds,
@@ -264,9 +266,16 @@ impl Owner {
                 for dialect in rows.iter().filter_map(|row| dialect::closest(&row.reading)) {
                     *self.unmapped.entry(dialect).or_default() += 1;
                 }
-                rows.retain(|row| !self.rooms.stored.remove(&row.position));
+                let (stored, deleted) = (&mut self.rooms.stored, &self.rooms.deleted);
+                let nothing_deleted = deleted.is_empty();
+                rows.retain(|row| !stored.remove(&row.position) && (nothing_deleted || !deleted.contains(&row.key())));
             }
-            Content::Tool(write) => tool = Some(write),
+            Content::Tool(write) => {
+                if let Some(key) = write.deletes() {
+                    self.delete(&key);
+                }
+                tool = Some(write);
+            }
             Content::Nothing => {}
             Content::Unreadable(why) => self.set_aside(SetAside::Record { lane, seq, why }),
         }
@@ -277,6 +286,17 @@ impl Owner {
         }
         let effects = self.rooms.assembler.push(now, lane, seq, rows);
         self.apply(effects, Some(permit));
+    }
+
+    /// A deletion was met in the journal: it was made by a process that ended before it was done, or by this one.
+    fn delete(&mut self, key: &RowKey) {
+        if !self.rooms.deleted.contains(key)
+            && let Err(error) = self.rooms.deleted.add(key)
+        {
+            tracing::error!(%error, "a deletion could not be remembered; later spans of the trace will be stored");
+        }
+        let effects = self.rooms.assembler.forget(key);
+        self.apply(effects, None);
     }
 
     fn note_lane(&mut self, lane: Lane, seq: u64, arrived: iris_core::model::Timestamp) {

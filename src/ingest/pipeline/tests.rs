@@ -18,11 +18,13 @@ use prost::Message as _;
 use serde_json::json;
 
 use super::*;
+use crate::deleted::Deletions;
 use crate::journal::{self, Door, Encoding, Kind, RealDisk, Record};
 use crate::store::{self, Bounds, Budget, ToolWrite};
 
 mod captured;
 mod crash;
+mod deleting;
 mod flow;
 mod poison;
 mod restart;
@@ -283,6 +285,7 @@ const QUICK: Config = Config {
 struct Running {
     journal: Journal,
     store: Store,
+    deleted: Deletions,
     pipeline: Pipeline,
 }
 
@@ -291,10 +294,14 @@ async fn start(home: &Path, mind: Mind, config: &Config) -> Running {
     let (journal, _) = Journal::open(home, &journal::Config::default(), false, disk).unwrap();
     let folder = home.to_owned();
     let settings = store::Config { group_ms: 20, ..store::Config::default() };
-    let (store, boot) = tokio::task::spawn_blocking(move || Store::open(&folder, &settings)).await.unwrap().unwrap();
-    let parts = Parts { home: home.to_owned(), journal: journal.clone(), store: store.clone(), mind };
+    let deleted = Deletions::open(home).unwrap();
+    let known = deleted.clone();
+    let (store, boot) =
+        tokio::task::spawn_blocking(move || Store::open(&folder, &settings, known)).await.unwrap().unwrap();
+    let parts =
+        Parts { home: home.to_owned(), journal: journal.clone(), store: store.clone(), deleted: deleted.clone(), mind };
     let pipeline = Pipeline::start(parts, config, false, boot).await.unwrap();
-    Running { journal, store, pipeline }
+    Running { journal, store, deleted, pipeline }
 }
 
 impl Running {

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::fixtures::*;
 use super::writing::count;
+use crate::deleted::Deletions;
 use crate::store::{Config, Error, Settled, Store, ToolWrite, Write};
 
 /// Scenario: a process is gone between two commits; the files as they lay are opened elsewhere.
@@ -17,7 +18,8 @@ use crate::store::{Config, Error, Settled, Store, ToolWrite, Write};
 fn a_kill_keeps_exactly_what_was_committed() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
-        let (store, _) = Store::open(home.path(), &Config { group_rows: 4096, ..config() }).unwrap();
+        let (store, _) =
+            Store::open(home.path(), &Config { group_rows: 4096, ..config() }, Deletions::default()).unwrap();
         for (seq, rows) in [(1, 4096), (2, 7)] {
             store.send_async(Write::Record { lane: Lane::Traces, seq, rows }).await.unwrap();
             store.send_async(Write::Rows(super::fixtures::rows(seq, seq, rows))).await.unwrap();

@@ -11,6 +11,7 @@ use iris_core::model::{
 };
 use serde_json::{Map, json};
 
+use crate::deleted::Deletions;
 use crate::store::{Boot, Config, Error, Store};
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -27,11 +28,11 @@ pub fn config() -> Config {
 }
 
 pub fn open(home: &Path) -> (Store, Boot) {
-    Store::open(home, &config()).expect("opens")
+    Store::open(home, &config(), Deletions::default()).expect("opens")
 }
 
 pub fn open_at(home: &Path, config: &Config, now: fn() -> Timestamp) -> Result<(Store, Boot), Error> {
-    Store::open_at(home, config, now)
+    Store::open_at(home, config, Deletions::default(), now)
 }
 
 pub fn trace_id(n: u64) -> TraceId {

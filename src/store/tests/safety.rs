@@ -7,6 +7,7 @@ use iris_core::model::Lane;
 
 use super::fixtures::*;
 use super::writing::count;
+use crate::deleted::Deletions;
 use crate::store::{Config, Error, Store, Write, open};
 
 async fn ask(store: &Store, sql: &str) -> Result<Vec<String>, Error> {
@@ -99,7 +100,9 @@ fn a_slow_query_is_stopped() {
     const SLOW: &str = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE (a.range * b.range) % 7 = 3";
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
-        let (store, _) = Store::open(home.path(), &Config { read_deadline_ms: 200, readers: 1, ..config() }).unwrap();
+        let (store, _) =
+            Store::open(home.path(), &Config { read_deadline_ms: 200, readers: 1, ..config() }, Deletions::default())
+                .unwrap();
         let started = Instant::now();
         let answer = ask(&store, SLOW).await;
         assert!(matches!(answer, Err(Error::Deadline(_))), "{answer:?}");
@@ -119,7 +122,7 @@ fn a_newer_schema_is_refused() {
     let connection = open::engine(home.path(), &Config::default()).unwrap();
     connection.execute_batch("INSERT INTO schema_version VALUES (99, '7.0.0', now()::TIMESTAMP)").unwrap();
     drop(connection);
-    let error = Store::open(home.path(), &config()).err().unwrap();
+    let error = Store::open(home.path(), &config(), Deletions::default()).err().unwrap();
     assert!(matches!(error, Error::Newer { found: 99, known: 1, .. }), "{error:?}");
     assert!(error.to_string().contains("use 7.0.0 or newer"), "{error}");
 }
@@ -219,7 +222,7 @@ fn a_lock_names_its_holder() {
         .unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
     let held = output.any(|line| line.unwrap() == "held");
-    let error = Store::open(home.path(), &config()).err();
+    let error = Store::open(home.path(), &config(), Deletions::default()).err();
     drop(child.stdin.take());
     output.for_each(drop);
     child.wait().unwrap();
@@ -234,7 +237,7 @@ fn a_lock_names_its_holder() {
 #[test]
 fn impossible_settings_are_refused() {
     let home = tempfile::tempdir().unwrap();
-    let error = Store::open(home.path(), &Config { readers: 0, ..config() }).err().unwrap();
+    let error = Store::open(home.path(), &Config { readers: 0, ..config() }, Deletions::default()).err().unwrap();
     assert_eq!(error.to_string(), "store.readers is 0; 1 to 16 is valid");
     assert!(std::fs::read_dir(home.path()).unwrap().next().is_none());
 }

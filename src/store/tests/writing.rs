@@ -6,6 +6,7 @@ use std::time::Duration;
 use iris_core::model::{Lane, Observation, Tenant, TraceSource};
 
 use super::fixtures::*;
+use crate::deleted::Deletions;
 use crate::store::{Bounds, Config, Error, Settled, Store, Through, ToolWrite, Write};
 
 pub async fn count(store: &Store, table: &'static str) -> u64 {
@@ -82,7 +83,7 @@ fn resends_collapse_and_conflicts_stay() {
 fn a_group_does_not_wait_for_ever() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
-        let (store, _) = Store::open(home.path(), &Config { group_ms: 20, ..config() }).unwrap();
+        let (store, _) = Store::open(home.path(), &Config { group_ms: 20, ..config() }, Deletions::default()).unwrap();
         store.send_async(Write::Record { lane: Lane::Traces, seq: 1, rows: 3 }).await.unwrap();
         store.send_async(Write::Rows(rows(1, 1, 3))).await.unwrap();
         until("the commit", || store.status().rows == 3).await;
@@ -96,7 +97,8 @@ fn a_group_does_not_wait_for_ever() {
 fn groups_are_cut_at_a_full_row_group() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
-        let (store, _) = Store::open(home.path(), &Config { group_rows: 10, ..config() }).unwrap();
+        let (store, _) =
+            Store::open(home.path(), &Config { group_rows: 10, ..config() }, Deletions::default()).unwrap();
         store.send_async(Write::Rows(rows(1, 1, 25))).await.unwrap();
         until("two groups", || store.status().groups == 2).await;
         assert_eq!(store.status().rows, 20);
@@ -209,7 +211,7 @@ fn judged_traces_are_not_reopened() {
 fn dropped_traffic_alone_writes_nothing() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
-        let (store, _) = Store::open(home.path(), &Config { group_ms: 1, ..config() }).unwrap();
+        let (store, _) = Store::open(home.path(), &Config { group_ms: 1, ..config() }, Deletions::default()).unwrap();
         store.checkpoint().await.unwrap();
         for seq in 1..50 {
             store.send_async(Write::Record { lane: Lane::Logs, seq, rows: 4 }).await.unwrap();
@@ -233,7 +235,7 @@ fn a_quiet_store_checkpoints() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let quiet = Config { group_ms: 1, checkpoint_idle_ms: 30, ..config() };
-        let (store, _) = Store::open(home.path(), &quiet).unwrap();
+        let (store, _) = Store::open(home.path(), &quiet, Deletions::default()).unwrap();
         store.send_async(Write::Rows(rows(1, 1, 5))).await.unwrap();
         until("rows", || store.status().rows == 5).await;
         until("a checkpoint after the rows", || {

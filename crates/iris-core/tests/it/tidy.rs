@@ -18,7 +18,7 @@ const CORE_FLOORS: &[&[&str]] = &[
 
 /// Rooms of the shell from the ground up. Rooms of one floor never import each other.
 const SHELL_FLOORS: &[&[&str]] = &[
-    &["telemetry", "door", "home"],
+    &["telemetry", "door", "home", "deleted"],
     &["journal"],
     &["store", "rulebook", "forward"],
     &["ingest"],
