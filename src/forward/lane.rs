@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use iris_core::model::Lane;
+use iris_core::model::{Lane, RowKey};
+use iris_core::otlp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +22,8 @@ use super::client::Client;
 use super::retry::{Answer, Backoff, Class, random};
 use super::status::{Counters, State};
 use super::window::{Due, Window};
-use crate::journal::{Encoding, Entry, Follower, Journal, Kind, Read, Reader};
+use crate::deleted::Deletions;
+use crate::journal::{Encoding, Entry, Follower, Journal, Kind, Read, Reader, Record};
 
 /// Once the process is to end, no wait of our own choosing is longer than this.
 const HURRY_MAX: Duration = Duration::from_millis(500);
@@ -43,6 +45,8 @@ pub(super) struct Setup {
     pub(super) backoff: Backoff,
     pub(super) tool_trace: Option<ToolTraceWriter>,
     pub(super) counters: Arc<Counters>,
+    /// Nothing of these is sent any more.
+    pub(super) deleted: Deletions,
     /// The process is to end.
     pub(super) cancel: CancellationToken,
     /// Until when a draining lane may go on; `None`: not draining.
@@ -60,7 +64,7 @@ struct Landed {
 
 enum Outcome {
     Answered(Answer),
-    /// The journal dropped the record, and counted it.
+    /// The journal dropped the record, and counted it; or all of it was deleted.
     Dropped,
     /// The journal cannot read the record any more.
     Unreadable,
@@ -189,13 +193,13 @@ impl Task {
     fn again(&self, seq: u64) -> Flight {
         let mut reader = self.setup.journal.reader(self.setup.lane, Follower::Forward, seq.saturating_sub(1));
         let client = Arc::clone(&self.setup.client);
-        let tool_trace = self.setup.tool_trace;
+        let (lane, tool_trace, deleted) = (self.setup.lane, self.setup.tool_trace, self.setup.deleted.clone());
         Box::pin(async move {
             let read = tokio::time::timeout(READ_AGAIN_MAX, reader.next()).await;
             let outcome = match read {
-                Ok(Read::Entry(entry)) if entry.seq == seq => match outgoing(entry, tool_trace) {
+                Ok(Read::Entry(entry)) if entry.seq == seq => match outgoing(entry, lane, tool_trace, &deleted) {
                     Some(outgoing) => return send(client, outgoing).await,
-                    None => Outcome::Unreadable,
+                    None => Outcome::Dropped,
                 },
                 Ok(Read::Gap { .. }) => Outcome::Dropped,
                 _ => Outcome::Unreadable,
@@ -209,7 +213,7 @@ impl Task {
         match read {
             Read::Entry(entry) => {
                 let seq = entry.seq;
-                self.head = outgoing(entry, self.setup.tool_trace);
+                self.head = outgoing(entry, self.setup.lane, self.setup.tool_trace, &self.setup.deleted);
                 if self.head.is_none() {
                     self.answered(seq);
                 }
@@ -389,15 +393,38 @@ impl Task {
 }
 
 /// What is to be sent of a record, `None` when it is none of the downstream's business.
-fn outgoing(entry: Entry, tool_trace: Option<ToolTraceWriter>) -> Option<Outgoing> {
+fn outgoing(entry: Entry, lane: Lane, tool_trace: Option<ToolTraceWriter>, deleted: &Deletions) -> Option<Outgoing> {
     let Entry { seq, record, .. } = entry;
     match record.kind {
-        Kind::Otlp | Kind::Verdict => Some(Outgoing { seq, encoding: record.encoding, body: record.body }),
+        Kind::Otlp => {
+            let body = standing(&record, lane, deleted)?;
+            Some(Outgoing { seq, encoding: record.encoding, body })
+        }
+        Kind::Verdict => Some(Outgoing { seq, encoding: record.encoding, body: record.body }),
         Kind::ToolTrace => {
             let body = tool_trace?(&record)?;
             Some(Outgoing { seq, encoding: Encoding::Protobuf, body })
         }
         Kind::ToolEvaluation | Kind::Tombstone => None,
+    }
+}
+
+/// The message without what was deleted; nothing when that is all of it.
+fn standing(record: &Record, lane: Lane, deleted: &Deletions) -> Option<Bytes> {
+    if lane == Lane::Metrics || deleted.is_empty() {
+        return Some(record.body.clone());
+    }
+    let encoding = match record.encoding {
+        Encoding::Protobuf => otlp::Encoding::Protobuf,
+        Encoding::Json => otlp::Encoding::Json,
+    };
+    let mut gone = |trace_id| deleted.contains(&RowKey { tenant: record.tenant.clone(), trace_id });
+    // What was accepted walks; were it not so, the collector would say so.
+    let Ok(walked) = otlp::without(lane, encoding, &record.body, &mut gone) else { return Some(record.body.clone()) };
+    match walked.rewritten {
+        None => Some(record.body.clone()),
+        Some(_) if walked.items == 0 => None,
+        Some(body) => Some(body.into()),
     }
 }
 

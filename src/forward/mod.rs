@@ -36,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 pub use config::{Compression, Config, Error, Origin, Protocol, Target};
 pub use status::{ForwardStatus, State};
 
+use crate::deleted::Deletions;
 use crate::journal::{Follower, Journal, Kind, Read, Record};
 use status::Counters;
 
@@ -72,6 +73,7 @@ pub fn start(
     journal: &Journal,
     target: &Target,
     tool_trace: Option<ToolTraceWriter>,
+    deleted: &Deletions,
     cancel: &CancellationToken,
 ) -> Result<Forwarder, Error> {
     let (drain, draining) = watch::channel(None);
@@ -87,6 +89,7 @@ pub fn start(
             backoff: target.backoff,
             tool_trace: tool_trace.filter(|_| target.tool_traces),
             counters: Arc::default(),
+            deleted: deleted.clone(),
             cancel: cancel.clone(),
             drain: draining.clone(),
         };

@@ -105,7 +105,7 @@ impl Sidecar {
         let web = listen("web", "web.listen", config.web.listen).await?;
         let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
         let doors = Doors::open(&config.receive, inlet, admission.clone(), memory).await?;
-        let forwarder = target.map(|target| forward::start(&journal, &target, None, &ending)).transpose()?;
+        let forwarder = target.map(|target| forward::start(&journal, &target, None, &deleted, &ending)).transpose()?;
         if is_alone && forwarder.is_none() {
             for lane in Lane::ALL {
                 tasks.spawn(forward::keep_unsent(journal.clone(), lane, ending.clone()));

@@ -111,9 +111,37 @@ async fn tool_traces_are_sent_when_asked_for() {
         let last = put_numbered(&journal, Lane::Traces, 0..1).await;
         let target =
             Target::new(&Config { tool_traces, ..config(&collector, Protocol::Grpc) }, Origin::Configured, &[]);
-        let forwarder = start(&journal, &target.unwrap().unwrap(), Some(writer), &CancellationToken::new()).unwrap();
+        let forwarder =
+            start(&journal, &target.unwrap().unwrap(), Some(writer), &Deletions::default(), &CancellationToken::new())
+                .unwrap();
         until(&forwarder, Lane::Traces, |status| status.cursor == last).await;
         assert_eq!(collector.bodies("traces").contains(&Bytes::from_static(b"written")), tool_traces);
         assert_eq!(collector.taken("traces").len(), 1 + usize::from(tool_traces));
     }
+}
+
+fn span_of(trace: &str) -> String {
+    format!(r#"{{"traceId":"{trace}","spanId":"b7ad6b7169203331","name":"x"}}"#)
+}
+
+/// Scenario: a message of two traces and one of a single trace wait in the journal; that trace is deleted.
+/// Guarantees: nothing of it is sent, the other trace is, and the cursor goes past both.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_a_deleted_trace_is_sent() {
+    let (gone, kept) = ("0af7651916cd43dd8448eb211c80319c", "1bf7651916cd43dd8448eb211c80319c");
+    let (journal, _home) = journal();
+    let collector = Collector::start().await;
+    let message = |spans: &[&str]| {
+        let spans: Vec<String> = spans.iter().map(|trace| span_of(trace)).collect();
+        format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{}]}}]}}]}}"#, spans.join(","))
+    };
+    put(&journal, Lane::Traces, Kind::Otlp, Encoding::Json, message(&[gone, kept])).await;
+    let last = put(&journal, Lane::Traces, Kind::Otlp, Encoding::Json, message(&[gone])).await;
+    let deleted = Deletions::default();
+    deleted.add(&RowKey { tenant: Tenant::local(), trace_id: gone.parse().unwrap() }).unwrap();
+    let target = Target::new(&config(&collector, Protocol::Http), Origin::Configured, &[]).unwrap().unwrap();
+    let forwarder = start(&journal, &target, None, &deleted, &CancellationToken::new()).unwrap();
+    until(&forwarder, Lane::Traces, |status| status.cursor == last).await;
+    assert_eq!(collector.bodies("traces"), [Bytes::from(message(&[kept]))]);
+    assert_eq!(standing(&forwarder, Lane::Traces).failed, 0);
 }

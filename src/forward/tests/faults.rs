@@ -135,7 +135,7 @@ async fn a_drain_sends_what_there_is_and_ends_at_its_deadline() {
     // Without the hurry the first retry would come after an hour and a half of minutes.
     let waits = Config { retry_initial_ms: 600_000, retry_max_ms: 600_000, ..config(&collector, Protocol::Grpc) };
     let target = Target::new(&waits, Origin::Configured, &[]).unwrap().unwrap();
-    let forwarder = start(&journal, &target, None, &cancel).unwrap();
+    let forwarder = start(&journal, &target, None, &Deletions::default(), &cancel).unwrap();
     let last = put_numbered(&journal, Lane::Traces, 0..50).await;
     until(&forwarder, Lane::Traces, |status| status.state == State::Retrying).await;
     collector.start_again().await;
@@ -147,7 +147,7 @@ async fn a_drain_sends_what_there_is_and_ends_at_its_deadline() {
     assert_eq!((lanes.status()[0].cursor, collector.bodies("traces")), (last, numbered(0..50)));
 
     collector.stop().await;
-    let forwarder = start(&journal, &target, None, &CancellationToken::new()).unwrap();
+    let forwarder = start(&journal, &target, None, &Deletions::default(), &CancellationToken::new()).unwrap();
     put_numbered(&journal, Lane::Traces, 50..60).await;
     let began = Instant::now();
     forwarder.drain(Duration::from_millis(300)).await;

@@ -7,7 +7,7 @@ mod faults;
 #[path = "../../../tests/it/support/collector.rs"]
 mod collector;
 
-use iris_core::model::{Tenant, Timestamp};
+use iris_core::model::{RowKey, Tenant, Timestamp};
 use tonic::Code;
 
 use self::collector::{Collector, Mood};
@@ -40,7 +40,7 @@ fn config(collector: &Collector, protocol: Protocol) -> Config {
 
 fn forward(journal: &Journal, config: &Config) -> Forwarder {
     let target = Target::new(config, Origin::Configured, &[]).unwrap().unwrap();
-    start(journal, &target, None, &CancellationToken::new()).unwrap()
+    start(journal, &target, None, &Deletions::default(), &CancellationToken::new()).unwrap()
 }
 
 async fn put(journal: &Journal, lane: Lane, kind: Kind, encoding: Encoding, body: impl Into<Bytes>) -> u64 {

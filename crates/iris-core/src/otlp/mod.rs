@@ -22,7 +22,7 @@ mod value;
 mod walk;
 mod wire;
 
-use crate::model::Lane;
+use crate::model::{Lane, TraceId};
 
 pub use decode::{decode_logs, decode_spans};
 pub use events::has_log_event;
@@ -86,6 +86,24 @@ pub fn walk(lane: Lane, encoding: Encoding, body: &[u8], limits: &Limits) -> Res
     Ok(match encoding {
         Encoding::Protobuf => walk::walk(lane, body, limits)?,
         Encoding::Json => json::walk(lane, body, limits)?,
+    })
+}
+
+/// A body that was accepted, without the spans and log records of the traces that are `unwanted`; `items` says how many
+/// it still has, and `rewritten` is none when nothing went. Records that name no trace stay.
+///
+/// # Errors
+/// When the body is not a request of that lane.
+pub fn without(
+    lane: Lane,
+    encoding: Encoding,
+    body: &[u8],
+    unwanted: &mut dyn FnMut(TraceId) -> bool,
+) -> Result<Walked, Refusal> {
+    let tally = tally::Tally::without(unwanted);
+    Ok(match encoding {
+        Encoding::Protobuf => walk::walk_with(lane, body, tally)?,
+        Encoding::Json => json::walk_with(lane, body, tally)?,
     })
 }
 

@@ -8,10 +8,15 @@ use std::fmt;
 use super::schema::Unit;
 use super::wire::put_varint;
 use super::{DEPTH_MAX, Limits, Stop, Walked};
+use crate::model::TraceId;
+
+/// Asks whether spans and records of a trace are to go.
+pub(super) type Unwanted<'a> = &'a mut dyn FnMut(TraceId) -> bool;
 
 /// The running account of one walk.
-pub(super) struct Tally {
+pub(super) struct Tally<'a> {
     limits: Limits,
+    unwanted: Option<Unwanted<'a>>,
     /// Whether a fault stops everything instead of rejecting its unit.
     strict: bool,
     counted: usize,
@@ -43,11 +48,12 @@ struct Edit {
     length: Option<u32>,
 }
 
-impl Tally {
+impl<'a> Tally<'a> {
     /// A tally that rejects units.
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             limits,
+            unwanted: None,
             strict: false,
             counted: 0,
             accepted: 0,
@@ -63,6 +69,22 @@ impl Tally {
     /// A tally for a body that was accepted: any fault stops.
     pub(super) fn strict() -> Self {
         Self { strict: true, ..Self::new(Limits { items_max: usize::MAX, ..Limits::default() }) }
+    }
+
+    /// A tally that rejects what is of an unwanted trace, for a body that was accepted.
+    pub(super) fn without(unwanted: Unwanted<'a>) -> Self {
+        let limits = Limits { items_max: usize::MAX, ..Limits::default() };
+        Self { unwanted: Some(unwanted), ..Self::new(limits) }
+    }
+
+    /// The unit being read is of this trace.
+    #[inline]
+    pub(super) fn of_trace(&mut self, trace_id: impl FnOnce() -> Option<TraceId>) {
+        if let Some(unwanted) = &mut self.unwanted
+            && let Some(trace_id) = trace_id()
+        {
+            self.faulty |= unwanted(trace_id);
+        }
     }
 
     /// Counts one repeated item.

@@ -75,3 +75,29 @@ fn a_hash_sees_content_and_not_who_sent_it() {
     moved.resource = std::sync::Arc::default();
     assert_eq!(content_hash_span(&moved), hashes[0]);
 }
+
+/// Scenario: spans of three traces, one of them with a link to another, in protobuf and in JSON.
+/// Guarantees: only spans of the unwanted trace go, a link to it is no span of it; nothing changes when none goes.
+#[test]
+fn spans_of_an_unwanted_trace_are_cut_out() {
+    let linked = Span {
+        links: vec![span::Link { trace_id: vec![2; 16], span_id: vec![2; 8], ..Default::default() }],
+        ..plain(3)
+    };
+    let all = vec![plain(1), plain(2), plain(2), linked];
+    let protobuf = request(all.clone());
+    let json =
+        |spans: &[Span]| serde_json::to_vec(&json!({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})).unwrap();
+    let unwanted = |id: u8| move |trace_id: TraceId| trace_id.as_bytes() == &[id; 16];
+    for (encoding, body) in [(Encoding::Protobuf, protobuf), (Encoding::Json, json(&all))] {
+        let cut = without(Lane::Traces, encoding, &body, &mut unwanted(2)).unwrap();
+        assert_eq!((cut.items, cut.rejected), (2, 2));
+        let left = decode_spans(encoding, &cut.rewritten.unwrap()).unwrap();
+        assert_eq!(left.iter().map(|span| span.name.as_str()).collect::<Vec<_>>(), ["span 1", "span 3"]);
+        let whole = without(Lane::Traces, encoding, &body, &mut unwanted(9)).unwrap();
+        assert_eq!((whole.items, whole.rewritten), (4, None));
+    }
+    let logs = br#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"02020202020202020202020202020202"},{"body":{}}]}]}]}"#;
+    let cut = without(Lane::Logs, Encoding::Json, logs, &mut unwanted(2)).unwrap();
+    assert_eq!((cut.items, cut.rejected), (1, 1));
+}

@@ -8,11 +8,16 @@ use super::schema::{Field, Id, Kind, Message, request};
 use super::tally::Tally;
 use super::wire::{LEN, Reader, varint_len};
 use super::{Limits, Stop, Walked};
-use crate::model::Lane;
+use crate::model::{Lane, TraceId};
 
 /// Walks a protobuf request.
 pub(super) fn walk(lane: Lane, body: &[u8], limits: &Limits) -> Result<Walked, Stop> {
-    let mut walk = Walk { tally: Tally::new(*limits) };
+    walk_with(lane, body, Tally::new(*limits))
+}
+
+/// The same with a tally of one's own.
+pub(super) fn walk_with(lane: Lane, body: &[u8], tally: Tally<'_>) -> Result<Walked, Stop> {
+    let mut walk = Walk { tally };
     let seen = walk.fields(request(lane), Reader::new(body), 0)?.seen;
     if seen == 0 && !body.is_empty() {
         return Err(Stop::Malformed { offset: 0, why: "it has no field of a request of its signal" });
@@ -20,8 +25,8 @@ pub(super) fn walk(lane: Lane, body: &[u8], limits: &Limits) -> Result<Walked, S
     Ok(walk.tally.finish(body))
 }
 
-struct Walk {
-    tally: Tally,
+struct Walk<'a> {
+    tally: Tally<'a>,
 }
 
 /// What a message came to.
@@ -32,7 +37,7 @@ struct Fields {
     shrink: usize,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn fields(&mut self, message: &'static Message, mut reader: Reader<'_>, depth: usize) -> Result<Fields, Stop> {
         let mut fields = Fields { seen: 0, shrink: 0 };
         while !reader.is_empty() {
@@ -127,6 +132,9 @@ impl Walk {
         }
         if rule.is_required && bytes.iter().all(|byte| *byte == 0) {
             return self.tally.fault(offset, format_args!("{} must not be all zero", field.name));
+        }
+        if rule.is_own_trace {
+            self.tally.of_trace(|| TraceId::from_bytes(bytes));
         }
         Ok(())
     }

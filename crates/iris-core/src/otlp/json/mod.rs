@@ -22,7 +22,12 @@ use crate::model::Lane;
 
 /// Walks a JSON request.
 pub(super) fn walk(lane: Lane, body: &[u8], limits: &Limits) -> Result<Walked, Stop> {
-    let mut json = Json::new(body, Tally::new(*limits), None)?;
+    walk_with(lane, body, Tally::new(*limits))
+}
+
+/// The same with a tally of one's own.
+pub(super) fn walk_with<'a>(lane: Lane, body: &'a [u8], tally: Tally<'a>) -> Result<Walked, Stop> {
+    let mut json = Json::new(body, tally, None)?;
     let seen = json.request(lane)?;
     if seen == 0 && body.len() > EMPTY_LEN_MAX {
         json.tally.warn(match lane {
@@ -46,13 +51,13 @@ pub(super) fn to_protobuf(lane: Lane, body: &[u8]) -> Result<Vec<u8>, Stop> {
 
 struct Json<'a> {
     lexer: Lexer<'a>,
-    tally: Tally,
+    tally: Tally<'a>,
     /// Where protobuf is written; a walk writes none.
     out: Option<Writer>,
 }
 
 impl<'a> Json<'a> {
-    fn new(body: &'a [u8], tally: Tally, out: Option<Writer>) -> Result<Self, Stop> {
+    fn new(body: &'a [u8], tally: Tally<'a>, out: Option<Writer>) -> Result<Self, Stop> {
         let text = std::str::from_utf8(body)
             .map_err(|error| Stop::Malformed { offset: error.valid_up_to(), why: "the request is not UTF-8" })?;
         Ok(Self { lexer: Lexer::new(text), tally, out })

@@ -87,6 +87,9 @@ impl Json<'_> {
         if rule.is_required && text.bytes().all(|digit| digit == b'0') {
             return self.tally.fault(offset, format_args!("{} must not be all zero", field.name));
         }
+        if rule.is_own_trace {
+            self.tally.of_trace(|| text.parse().ok());
+        }
         self.varint(rule.len as u64);
         if self.out.is_some() {
             let digit = |digit: u8| char::from(digit).to_digit(16).unwrap_or_default() as u8;

@@ -1,7 +1,7 @@
 //! `logs_service.proto` and `logs.proto`.
 
 use super::common::{ATTRIBUTE, RESOURCE, SCOPE, VALUE};
-use super::{Field, Kind, Message, SPAN_ID_OR_NONE, TRACE_ID_OR_NONE, Unit, many, one};
+use super::{Field, Kind, Message, RECORD_TRACE_ID, SPAN_ID_OR_NONE, Unit, many, one};
 
 pub(super) static REQUEST: Message = Message::new(&REQUEST_FIELDS);
 static REQUEST_FIELDS: [Field; 1] = [many(1, "resource_logs", "resourceLogs", Kind::Message(&RESOURCE_LOGS))];
@@ -29,7 +29,7 @@ static RECORD_FIELDS: [Field; 11] = [
     many(6, "attributes", "attributes", Kind::Message(&ATTRIBUTE)),
     one(7, "dropped_attributes_count", "droppedAttributesCount", Kind::Uint32),
     one(8, "flags", "flags", Kind::Fixed32),
-    one(9, "trace_id", "traceId", Kind::Id(TRACE_ID_OR_NONE)),
+    one(9, "trace_id", "traceId", Kind::Id(RECORD_TRACE_ID)),
     one(10, "span_id", "spanId", Kind::Id(SPAN_ID_OR_NONE)),
     one(11, "observed_time_unix_nano", "observedTimeUnixNano", Kind::Fixed64),
     one(12, "event_name", "eventName", Kind::Text),

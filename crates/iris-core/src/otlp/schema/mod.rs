@@ -125,12 +125,15 @@ pub(super) struct Id {
     pub len: usize,
     /// Whether it must be there and not all zero.
     pub is_required: bool,
+    /// Whether it says of which trace its own unit is, and not a link's or an exemplar's other one.
+    pub is_own_trace: bool,
 }
 
-const TRACE_ID: Id = Id { len: 16, is_required: true };
-const SPAN_ID: Id = Id { len: 8, is_required: true };
-const TRACE_ID_OR_NONE: Id = Id { len: 16, is_required: false };
-const SPAN_ID_OR_NONE: Id = Id { len: 8, is_required: false };
+const TRACE_ID: Id = Id { len: 16, is_required: true, is_own_trace: true };
+const RECORD_TRACE_ID: Id = Id { len: 16, is_required: false, is_own_trace: true };
+const SPAN_ID: Id = Id { len: 8, is_required: true, is_own_trace: false };
+const TRACE_ID_OR_NONE: Id = Id { len: 16, is_required: false, is_own_trace: false };
+const SPAN_ID_OR_NONE: Id = Id { len: 8, is_required: false, is_own_trace: false };
 
 impl Message {
     /// The field with a number, none when OTLP does not define it.
