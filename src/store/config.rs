@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Retention};
+use super::{Erase, Error, Retention};
 
 /// Settings of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +31,9 @@ pub struct Config {
     /// How long things are kept: the section `retention` of the whole configuration.
     #[serde(skip)]
     pub retention: Retention,
+    /// How soon deleted bytes go: the section `erase`.
+    #[serde(skip)]
+    pub erase: Erase,
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -49,6 +52,7 @@ impl Default for Config {
             readers: 2,
             read_deadline_ms: 5000,
             retention: Retention::default(),
+            erase: Erase::default(),
         }
     }
 }
@@ -71,6 +75,10 @@ impl Config {
         }
         if !(1..=16).contains(&self.readers) {
             return refuse(format!("store.readers is {}; 1 to 16 is valid", self.readers));
+        }
+        if self.erase.within_minutes > Erase::MINUTES_MAX {
+            let (minutes, max) = (self.erase.within_minutes, Erase::MINUTES_MAX);
+            return refuse(format!("erase.within_minutes is {minutes}; 0 to {max} is valid"));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use duckdb::{Appender, Connection, params};
 use iris_core::model::{Evaluation, Observation, Position, Reading, Row, RowKey, Timestamp, Trace};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::erase::erase;
+use super::erase::{Erased, erase};
 use super::open::CATALOG;
 use super::spans::{self, Scratch, Source};
 use super::track::{Done, Through};
@@ -217,7 +217,12 @@ fn delete(connection: &Connection, items: &[&Item], now: Timestamp, scratch: &mu
         return Ok(());
     }
     scratch.beside.append(connection)?;
-    erase(connection, &keys, now, &mut scratch.beside).map(|_| ())
+    let erased = erase(connection, &keys, now, &mut scratch.beside)?;
+    if erased == Erased::default() {
+        return Ok(());
+    }
+    let asked = spans::micros(now);
+    connection.execute("INSERT INTO erasures VALUES (?)", params![asked]).map(|_| ()).map_err(Error::engine)
 }
 
 /// Appends to one table. Dropping an appender hides its errors, so it is flushed and asked first.

@@ -26,6 +26,7 @@ mod pending;
 mod query;
 mod reader;
 mod retention;
+mod rewrite;
 mod schema;
 mod shapes;
 mod spans;
@@ -54,6 +55,7 @@ pub use error::Error;
 pub use page::{Budget, Lost, PageRow, TracePage};
 pub use query::{Bounds, Loaded, Part, TraceQuery};
 pub use retention::Retention;
+pub use rewrite::Erase;
 pub use status::Status;
 pub use track::{Settled, Through};
 
@@ -221,13 +223,21 @@ impl Store {
                 ..Status::default()
             })),
             committed: watch::Sender::new(0),
+            rewritten: watch::Sender::new(0),
             checkpointed: watch::Sender::new(Through::default()),
         };
         let beside = Beside::of(&origin)?;
         let shapes = beside.shapes.known();
+        let erase_asked = rewrite::asked(&origin)?;
+        let (for_spans, for_tools) = (open::clone_of(&origin)?, open::clone_of(&origin)?);
+        let deadline = Duration::from_millis(config.read_deadline_ms);
+        let readers = Readers::new(origin, shapes, config.readers, deadline)?;
         let writer = Writer {
-            spans: open::clone_of(&origin)?,
-            tools: open::clone_of(&origin)?,
+            spans: for_spans,
+            tools: for_tools,
+            readers: Arc::clone(&readers),
+            home: home.to_owned(),
+            erase_asked,
             ordinary: ordinary_end,
             awaited: awaited_end,
             config: config.clone(),
@@ -239,7 +249,6 @@ impl Store {
             deleted,
             now,
         };
-        let readers = Readers::new(origin, shapes, config.readers, Duration::from_millis(config.read_deadline_ms))?;
         // Only to wait for two channels and a clock at once: nothing else runs on it.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let thread =
@@ -303,6 +312,11 @@ impl Store {
     /// The stored position that a completed CHECKPOINT contains, 0 until the first of this process.
     pub fn checkpointed(&self) -> watch::Receiver<Through> {
         self.inner.shared.checkpointed.subscribe()
+    }
+
+    /// How often the file was written anew since the start: nothing that was deleted before is in it.
+    pub fn rewritten(&self) -> watch::Receiver<u64> {
+        self.inner.shared.rewritten.subscribe()
     }
 
     /// Reads a trace's committed observations back, to go on assembling it.

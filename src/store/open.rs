@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use duckdb::Connection;
 
-use super::{Config, Error, schema};
+use super::{Config, Error, rewrite, schema};
 
 /// The name under which every connection sees the file.
 pub(super) const CATALOG: &str = "iris";
@@ -18,6 +18,8 @@ pub(super) const ROW_GROUP_ROWS: usize = 4096;
 pub(super) struct Paths {
     pub database: PathBuf,
     pub wal: PathBuf,
+    /// Where a copy is made.
+    pub rewritten: PathBuf,
     temp: PathBuf,
     extensions: PathBuf,
 }
@@ -27,6 +29,7 @@ impl Paths {
         Self {
             database: home.join("iris.duckdb"),
             wal: home.join("iris.duckdb.wal"),
+            rewritten: home.join("iris.duckdb.new"),
             temp: home.join("duckdb").join("temp"),
             extensions: home.join("duckdb").join("extensions"),
         }
@@ -41,6 +44,26 @@ pub(super) fn engine(home: &Path, config: &Config) -> Result<Connection, Error> 
 
 pub(super) fn engine_with(home: &Path, config: &Config, migrations: &[&str]) -> Result<Connection, Error> {
     let paths = Paths::of(home);
+    rewrite::remove_leftover(&paths)?;
+    let connection = bare(&paths, config)?;
+    connection.execute_batch(&attach(&paths.database)?).map_err(Error::engine)?;
+    schema::migrate(&connection, migrations)?;
+    connection
+        .execute_batch("SET enable_external_access = false; SET lock_configuration = true;")
+        .map_err(Error::engine)?;
+    Ok(connection)
+}
+
+/// Attaches a file as the one that is written.
+pub(super) fn attach(file: &Path) -> Result<String, Error> {
+    let file = quoted(file)?;
+    Ok(format!(
+        "ATTACH {file} AS {CATALOG} (STORAGE_VERSION 'v1.5.0', ROW_GROUP_SIZE {ROW_GROUP_ROWS}); USE {CATALOG};"
+    ))
+}
+
+/// The engine without a file, with every limit set.
+pub(super) fn bare(paths: &Paths, config: &Config) -> Result<Connection, Error> {
     for folder in [&paths.temp, &paths.extensions] {
         std::fs::create_dir_all(folder)?;
     }
@@ -59,18 +82,11 @@ pub(super) fn engine_with(home: &Path, config: &Config, migrations: &[&str]) -> 
              SET allow_persistent_secrets = false;
              SET preserve_insertion_order = true;
              SET checkpoint_threshold = '1TB';
-             PRAGMA disable_checkpoint_on_shutdown;
-             ATTACH {database} AS {CATALOG} (STORAGE_VERSION 'v1.5.0', ROW_GROUP_SIZE {ROW_GROUP_ROWS});
-             USE {CATALOG};",
+             PRAGMA disable_checkpoint_on_shutdown;",
             temp = quoted(&paths.temp)?,
             temp_bytes = config.temp_bytes,
             extensions = quoted(&paths.extensions)?,
-            database = quoted(&paths.database)?,
         ))
-        .map_err(Error::engine)?;
-    schema::migrate(&connection, migrations)?;
-    connection
-        .execute_batch("SET enable_external_access = false; SET lock_configuration = true;")
         .map_err(Error::engine)?;
     Ok(connection)
 }
@@ -83,7 +99,7 @@ pub(super) fn clone_of(connection: &Connection) -> Result<Connection, Error> {
     Ok(clone)
 }
 
-fn quoted(path: &Path) -> Result<String, Error> {
+pub(super) fn quoted(path: &Path) -> Result<String, Error> {
     let text = path
         .to_str()
         .ok_or_else(|| Error::Setting("the path of home is not UTF-8; a UTF-8 path is valid".to_owned()))?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use duckdb::{Connection, InterruptHandle, ToSql};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::Error;
@@ -23,6 +23,7 @@ const OPENINGS: [&str; 4] = ["SELECT", "WITH", "FROM", "VALUES"];
 pub(super) struct Readers {
     idle: Mutex<Idle>,
     permits: Arc<Semaphore>,
+    count: u32,
     deadline: Duration,
     shapes: Known,
     /// Rows left out because they could not be read.
@@ -42,6 +43,7 @@ impl Readers {
         Ok(Arc::new(Self {
             idle: Mutex::new(Idle { connections, origin: Some(origin) }),
             permits: Arc::new(Semaphore::new(count)),
+            count: u32::try_from(count).unwrap_or(u32::MAX),
             deadline,
             shapes,
             unreadable: AtomicU64::new(0),
@@ -102,6 +104,22 @@ impl Readers {
     /// Rows left out of answers since the start because they could not be read.
     pub fn unreadable(&self) -> u64 {
         self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the queries under way, lets none begin and closes every connection, until [`Readers::resume`]. `None`
+    /// once the store is closed.
+    pub async fn suspend(&self) -> Option<OwnedSemaphorePermit> {
+        let all = Arc::clone(&self.permits).acquire_many_owned(self.count).await.ok()?;
+        let mut idle = self.lock();
+        idle.connections.clear();
+        idle.origin = None;
+        Some(all)
+    }
+
+    /// Goes on with clones of another connection.
+    pub fn resume(&self, origin: Connection, all: OwnedSemaphorePermit) {
+        self.lock().origin = Some(origin);
+        drop(all);
     }
 
     /// Takes no further query and closes every idle connection; a running one closes its own when it ends.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use iris_core::model::Timestamp;
+
 use super::Error;
 use super::group::Positions;
 use super::track::Through;
@@ -33,6 +35,8 @@ pub struct Status {
     pub checkpoint_ms: f64,
     /// Bytes of the write-ahead log.
     pub wal_bytes: u64,
+    /// When bytes of what was deleted will have gone from the file; absent when there are none.
+    pub erase_due: Option<Timestamp>,
     /// Rows deleted by retention since the start.
     pub swept: u64,
     /// Why the last commit failed; absent once one succeeded.
@@ -49,6 +53,7 @@ pub(super) struct Shared {
     pub status: Arc<Mutex<Status>>,
     pub committed: watch::Sender<u64>,
     pub checkpointed: watch::Sender<Through>,
+    pub rewritten: watch::Sender<u64>,
 }
 
 impl Shared {
@@ -64,6 +69,18 @@ impl Shared {
         status.commit_ms = took.as_secs_f64() * 1e3;
         status.commit_ms_max = status.commit_ms_max.max(status.commit_ms);
         status.failed = None;
+    }
+
+    /// Bytes of what was deleted are to go by then.
+    pub fn erase_by(&self, due: Timestamp) {
+        let mut status = self.status();
+        status.erase_due = Some(status.erase_due.map_or(due, |known| known.min(due)));
+    }
+
+    /// The file was written anew.
+    pub fn was_rewritten(&self) {
+        self.status().erase_due = None;
+        self.rewritten.send_modify(|times| *times += 1);
     }
 
     pub fn awaited_committed(&self, writes: usize) {

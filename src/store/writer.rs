@@ -14,6 +14,7 @@ use super::erase::without_text;
 use super::group::{self, Item, Positions};
 use super::open::CATALOG;
 use super::pending::Pending;
+use super::reader::Readers;
 use super::retention::Sweep;
 use super::spans::Scratch;
 use super::status::Shared;
@@ -53,6 +54,10 @@ pub(super) struct Writer {
     /// As the file has them.
     pub positions: Positions,
     pub shared: Shared,
+    pub readers: Arc<Readers>,
+    pub home: PathBuf,
+    /// When the oldest deletion was asked for of which bytes may be in the file.
+    pub erase_asked: Option<Timestamp>,
     /// As the file has them.
     pub beside: Beside,
     /// Of these nothing is stored any more.
@@ -71,7 +76,9 @@ pub(super) struct State {
     checkpoint_after: Instant,
     sweep: Option<Sweep>,
     sweep_at: Option<Instant>,
-    ending: bool,
+    /// When the file is to be written anew.
+    pub rewrite_at: Option<Instant>,
+    pub ending: bool,
 }
 
 impl Writer {
@@ -87,8 +94,12 @@ impl Writer {
             checkpoint_after: now,
             sweep: None,
             sweep_at: Some(now),
+            rewrite_at: None,
             ending: false,
         };
+        if let Some(asked) = self.erase_asked.take() {
+            self.erase_from(&mut state, asked);
+        }
         let mut ordinary_open = true;
         while !state.ending {
             let room = ordinary_open && state.pending.bytes() < 2 * self.config.group_bytes;
@@ -106,6 +117,9 @@ impl Writer {
                 () = tokio::time::sleep_until(wake) => {}
             }
             self.tick(&mut state);
+            if state.rewrite_at.is_some_and(|at| Instant::now() >= at) {
+                self.rewrite(&mut state).await;
+            }
         }
         if !state.ending {
             // Every handle is gone: nobody can ask any more, but what was sent is kept.
@@ -131,7 +145,7 @@ impl Writer {
         let idle = self.has_anything_to_checkpoint(state).then(|| {
             (state.last_write + Duration::from_millis(self.config.checkpoint_idle_ms)).max(state.checkpoint_after)
         });
-        [due, idle, state.sweep_at].into_iter().flatten().fold(far, Instant::min)
+        [due, idle, state.sweep_at, state.rewrite_at].into_iter().flatten().fold(far, Instant::min)
     }
 
     fn tick(&mut self, state: &mut State) {
@@ -277,7 +291,7 @@ impl Writer {
         }
     }
 
-    fn commit_all(&mut self, state: &mut State) -> Result<(), Error> {
+    pub fn commit_all(&mut self, state: &mut State) -> Result<(), Error> {
         while state.pending.has_work() {
             self.commit(state)?;
         }
@@ -315,7 +329,11 @@ impl Writer {
         }
         self.tracker.commit(&done);
         self.positions = positions;
+        let deletes = items.iter().any(|item| item.deletes().is_some());
         let ticket = state.pending.remove(count, &mut self.tracker);
+        if deletes {
+            self.erase_from(state, (self.now)());
+        }
         self.shared.group_committed(rows, set_aside, started.elapsed());
         self.after_commit(state);
         self.shared.publish_ticket(ticket);
@@ -420,6 +438,9 @@ impl Writer {
         let positions = Positions { stored: self.tracker.through().max(self.positions.stored), ..self.positions };
         let changed = (positions != self.positions).then_some(positions);
         group::write(&self.tools, items, changed, (self.now)(), &mut state.scratch)?;
+        if items.iter().any(|item| item.deletes().is_some()) {
+            self.erase_from(state, (self.now)());
+        }
         self.positions = positions;
         self.shared.awaited_committed(items.len());
         Ok(())
@@ -432,7 +453,7 @@ impl Writer {
     }
 
     /// Brings the positions of memory into the file and the write-ahead log into the main file.
-    fn checkpoint(&mut self, state: &mut State) -> Result<(), Error> {
+    pub fn checkpoint(&mut self, state: &mut State) -> Result<(), Error> {
         let started = Instant::now();
         // Whatever happens, not again at once.
         state.checkpoint_after = started + RETRY_LONGEST;

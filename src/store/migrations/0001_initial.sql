@@ -106,6 +106,11 @@ CREATE TABLE evaluations (
     long          VARCHAR
 );
 
+-- When something was deleted of which bytes may still be in this file; empty once it was written anew.
+CREATE TABLE erasures (
+    asked TIMESTAMP NOT NULL
+);
+
 -- What rules say again and again: the fields of a rule's result that do not depend on the output it judged. A result in
 -- the body of an evaluation names its shape and has the other fields.
 CREATE TABLE shapes (

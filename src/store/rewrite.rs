@@ -1,0 +1,173 @@
+//! Writes the file anew, so that what was deleted is in none of its bytes.
+//!
+//! The engine leaves the bytes of deleted rows in the file, through any number of checkpoints. So the rows that are left
+//! are copied into a new file, which takes the old one's place. The engine is closed meanwhile: writes wait in the
+//! journal, and questions for their deadline.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use duckdb::Connection;
+use iris_core::model::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::open::{self, CATALOG, Paths};
+use super::spans::timestamp;
+use super::writer::{State, Writer};
+use super::{Config, Error};
+
+/// Every table whose rows are kept. `erasures` is left behind: with the copy they are done.
+const TABLES: [&str; 6] = ["spans", "traces", "evaluations", "positions", "shapes", "pieces"];
+/// A rewriting that failed is tried again after this time.
+const REWRITE_AGAIN: Duration = Duration::from_secs(60);
+/// The old file's name while both are open.
+const OLD: &str = "old";
+
+/// How soon bytes of what was deleted go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Erase {
+    /// Minutes after a deletion within which the database file is written anew and the journal is rid of it; all
+    /// deletions until then share one rewriting. At most 1440; 0 rewrites at once.
+    pub within_minutes: u32,
+}
+
+impl Default for Erase {
+    fn default() -> Self {
+        Self { within_minutes: 60 }
+    }
+}
+
+impl Erase {
+    /// The longest wait that may be set, in minutes.
+    pub(super) const MINUTES_MAX: u32 = 1440;
+
+    pub(super) const fn within(&self) -> Duration {
+        Duration::from_secs(self.within_minutes as u64 * 60)
+    }
+}
+
+/// When the oldest deletion was asked for of which bytes may still be in the file.
+pub(super) fn asked(connection: &Connection) -> Result<Option<Timestamp>, Error> {
+    let asked: Option<i64> = connection
+        .query_row("SELECT epoch_us(min(asked)) FROM erasures", [], |row| row.get(0))
+        .map_err(Error::engine)?;
+    Ok(asked.map(|micros| timestamp(micros, 0)))
+}
+
+/// Copies the file and puts the copy in its place. The caller has closed every connection, after a CHECKPOINT.
+pub(super) fn rewrite(home: &Path, config: &Config) -> Result<(), Error> {
+    let paths = Paths::of(home);
+    remove_leftover(&paths)?;
+    if let Err(error) = copy(&paths, config) {
+        // The old file is as it was.
+        let _ = remove_leftover(&paths);
+        return Err(error);
+    }
+    File::open(&paths.rewritten)?.sync_all()?;
+    // Its rows are in the copy: a log without its file would be of another one.
+    remove(&paths.wal)?;
+    fs::rename(&paths.rewritten, &paths.database)?;
+    File::open(home)?.sync_all()?;
+    Ok(())
+}
+
+fn copy(paths: &Paths, config: &Config) -> Result<(), Error> {
+    let connection = open::bare(paths, config)?;
+    let (old, new) = (open::quoted(&paths.database)?, open::attach(&paths.rewritten)?);
+    connection.execute_batch(&format!("ATTACH {old} AS {OLD} (READ_ONLY); {new}")).map_err(Error::engine)?;
+    super::schema::migrate(&connection, super::schema::MIGRATIONS)?;
+    for table in TABLES {
+        connection
+            .execute_batch(&format!("INSERT INTO {CATALOG}.main.{table} SELECT * FROM {OLD}.main.{table}"))
+            .map_err(Error::engine)?;
+        let differ: bool = connection
+            .query_row(
+                &format!(
+                    "SELECT (SELECT count(*) FROM {CATALOG}.main.{table}) <> (SELECT count(*) FROM {OLD}.main.{table})"
+                ),
+                [],
+                |row| row.get(0),
+            )
+            .map_err(Error::engine)?;
+        if differ {
+            return Err(Error::Engine(format!("the copy of {table} does not have as many rows")));
+        }
+    }
+    connection
+        .execute_batch(&format!("CHECKPOINT {CATALOG}; USE memory; DETACH {CATALOG}; DETACH {OLD};"))
+        .map_err(Error::engine)
+}
+
+/// A copy that a crash left behind.
+pub(super) fn remove_leftover(paths: &Paths) -> Result<(), Error> {
+    let mut wal = paths.rewritten.clone().into_os_string();
+    wal.push(".wal");
+    remove(&paths.rewritten)?;
+    remove(Path::new(&wal))
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+impl Writer {
+    /// Something was deleted then: the file is to be written anew before long.
+    pub fn erase_from(&self, state: &mut State, asked: Timestamp) {
+        let (now, within) = ((self.now)(), self.config.erase.within());
+        let nanos = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
+        let due = Timestamp::from_unix_nanos(asked.as_unix_nanos().saturating_add(nanos));
+        // Half of the time is for what may be in the way.
+        let wait = due.since(now) / 2;
+        state.rewrite_at = Some(state.rewrite_at.unwrap_or_else(|| Instant::now() + wait));
+        self.shared.erase_by(due);
+    }
+
+    /// Writes the file anew; after a failure tries again later.
+    pub async fn rewrite(&mut self, state: &mut State) {
+        let started = Instant::now();
+        state.rewrite_at = Some(started + REWRITE_AGAIN);
+        if let Err(error) = self.commit_all(state).and_then(|()| self.checkpoint(state)) {
+            tracing::warn!(%error, "the database could not be brought in order to be written anew; tried again later");
+            return;
+        }
+        let Some(all) = self.readers.suspend().await else { return };
+        let rewritten = self.without_connections(rewrite);
+        match open::engine(&self.home, &self.config).and_then(|origin| self.connect(origin, all)) {
+            Ok(()) => {}
+            Err(error) => {
+                tracing::error!(%error, "the database cannot be opened again after it was written anew; it is closed");
+                state.ending = true;
+                return;
+            }
+        }
+        match rewritten {
+            Ok(()) => {
+                state.rewrite_at = None;
+                self.shared.was_rewritten();
+                tracing::info!(ms = started.elapsed().as_millis(), "the database was written anew without what was deleted");
+            }
+            Err(error) => tracing::warn!(%error, "the database could not be written anew; tried again later"),
+        }
+    }
+
+    /// Closes the engine and does something with its file.
+    fn without_connections(&mut self, work: impl FnOnce(&Path, &Config) -> Result<(), Error>) -> Result<(), Error> {
+        let nowhere = Connection::open_in_memory().map_err(Error::engine)?;
+        self.tools = nowhere.try_clone().map_err(Error::engine)?;
+        self.spans = nowhere;
+        work(&self.home, &self.config)
+    }
+
+    fn connect(&mut self, origin: Connection, all: OwnedSemaphorePermit) -> Result<(), Error> {
+        self.spans = open::clone_of(&origin)?;
+        self.tools = open::clone_of(&origin)?;
+        self.readers.resume(origin, all);
+        Ok(())
+    }
+}
