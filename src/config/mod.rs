@@ -47,6 +47,8 @@ pub struct Config {
     pub store: crate::store::Config,
     /// How long rows are kept.
     pub retention: crate::store::Retention,
+    /// How soon the bytes of what was deleted go.
+    pub erase: crate::store::Erase,
     /// How outputs are judged.
     pub eval: iris_core::evaluate::Settings,
     /// What is logged.

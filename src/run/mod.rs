@@ -242,6 +242,7 @@ async fn open_store(
     loop {
         let (path, mut settings) = (home.clone(), config.store.clone());
         settings.retention = config.retention.clone();
+        settings.erase = config.erase.clone();
         let known = deleted.clone();
         let opened = tokio::task::spawn_blocking(move || Store::open(&path, &settings, known)).await;
         let error = match opened {

@@ -157,7 +157,7 @@ impl ToolWrite {
     pub const fn place(&mut self, record: Position) {
         match self {
             Self::Trace { position, .. } | Self::Evaluation { position, .. } | Self::Deletion { position, .. } => {
-                *position = record
+                *position = record;
             }
         }
     }

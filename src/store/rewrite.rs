@@ -150,7 +150,10 @@ impl Writer {
             Ok(()) => {
                 state.rewrite_at = None;
                 self.shared.was_rewritten();
-                tracing::info!(ms = started.elapsed().as_millis(), "the database was written anew without what was deleted");
+                tracing::info!(
+                    ms = started.elapsed().as_millis(),
+                    "the database was written anew without what was deleted"
+                );
             }
             Err(error) => tracing::warn!(%error, "the database could not be written anew; tried again later"),
         }

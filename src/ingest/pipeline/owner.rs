@@ -145,6 +145,7 @@ impl Owner {
     pub(super) async fn run(mut self) {
         let mut committed = self.rooms.store.committed();
         let mut checkpointed = self.rooms.store.checkpointed();
+        let mut rewritten = self.rooms.store.rewritten();
         let mut round = tokio::time::interval(ROUND);
         round.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -172,6 +173,7 @@ impl Owner {
                 Some(finished) = self.jobs.next(), if !self.jobs.is_empty() => self.finish(finished),
                 ticket = changed(&mut committed) => self.committed(ticket),
                 through = changed(&mut checkpointed) => self.checkpointed(through),
+                _ = changed(&mut rewritten) => self.rid_journal(),
                 () = until(due) => self.tick(),
                 arrived = self.rooms.feeds.next(), if reads => self.take(arrived),
                 _ = round.tick() => self.round(),
@@ -456,6 +458,19 @@ impl Owner {
         for lane in LANES {
             self.rooms.journal.stored(lane, through.of(lane));
         }
+    }
+
+    /// What was deleted is in no byte of the store any more: the journal's segments that have it go as soon as the
+    /// forwarder is past them.
+    fn rid_journal(&mut self) {
+        let (journal, store) = (self.rooms.journal.clone(), self.rooms.store.clone());
+        self.checkpointing = true;
+        self.jobs.push(Box::pin(async move {
+            for lane in LANES {
+                journal.rotate(lane).await;
+            }
+            Finished::Checkpointed(store.checkpoint().await)
+        }));
     }
 
     /// Once a second: what no event brings about.
