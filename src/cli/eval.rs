@@ -119,17 +119,21 @@ fn judge(line: &str, settings: &evaluate::Settings, rulebook: &Rulebook, index: 
         position: None,
         inline: false,
     };
+    let (tools, expected) = tools::expectations(&args);
     let subject = Subject {
         output: args.output.as_deref(),
         input: args.input.as_deref(),
         expected: args.expected.as_deref(),
         tool_calls: args.tool_calls.as_deref(),
+        tools_catalogue: tools.as_ref(),
+        expected_trajectory: expected.as_ref(),
         cost_usd: args.cost_usd,
         token_usage: args.token_usage,
         ..Subject::default()
     };
     let eval_type = args.eval_type.unwrap_or_default();
-    Ok(evaluate::evaluate(&rulebook.snapshot(), &subject, settings, eval_type, identity, crate::telemetry::now()))
+    let ruleset = rulebook.snapshot(&Tenant::local()).with_inline(args.inline_rules());
+    Ok(evaluate::evaluate(&ruleset, &subject, settings, eval_type, identity, crate::telemetry::now()))
 }
 
 /// What evaluate_output takes, as it takes it; less what only a store can give.

@@ -10,6 +10,7 @@
 //! leaves as rows, traces and evaluations.
 
 mod admission;
+mod costs;
 mod counters;
 mod duplicates;
 mod memory;
@@ -18,6 +19,7 @@ mod submit;
 mod worker;
 
 pub use admission::{Admission, Denied, Permit};
+pub use costs::Costs;
 pub(crate) use counters::add;
 pub use counters::{DoorCounters, LaneCounters, ReceiveCounters, RequestCounters};
 pub use duplicates::REMEMBERED_MAX;

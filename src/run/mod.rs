@@ -111,8 +111,10 @@ impl Sidecar {
                 tasks.spawn(forward::keep_unsent(journal.clone(), lane, ending.clone()));
             }
         }
+        let folder = home.path().to_owned();
+        let rulebook = tokio::task::spawn_blocking(move || Rulebook::open(&folder)).await?;
         let app = Arc::new(App {
-            rulebook: Rulebook::built_in(),
+            rulebook,
             settings: Arc::new(config.eval.clone()),
             journal: journal.clone(),
             world: World::REAL,
@@ -288,7 +290,7 @@ async fn open_store(
 /// What the pipeline asks of the pure half: every judging sees the rules in force then.
 fn mind(app: &App, cost: &iris_core::price::Config) -> ingest::Mind {
     let rulebook = app.rulebook.clone();
-    let mind = ingest::Mind::new(move |_| rulebook.snapshot(), Arc::clone(&app.settings), app.world.now);
+    let mind = ingest::Mind::new(move |tenant| rulebook.snapshot(tenant), Arc::clone(&app.settings), app.world.now);
     // Checked when the configuration was read.
     match Prices::with(cost) {
         Ok(prices) => mind.priced(prices),

@@ -26,9 +26,10 @@ pub(super) fn routes(app: Arc<App>, message_bytes_max: usize) -> Router {
         .route("/tools/{name}", post(call))
         .route("/traces", get(traces))
         .route("/traces/{trace_id}", get(trace))
+        .with_state(Arc::clone(&app))
+        .merge(super::rules::routes(app, message_bytes_max))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
-        .with_state(app)
 }
 
 /// Answers every path that does not exist.
@@ -40,6 +41,12 @@ pub(super) async fn no_route() -> Response {
         "/api/v1/tools/{name}",
         "/api/v1/traces",
         "/api/v1/traces/{trace_id}",
+        "/api/v1/rules",
+        "/api/v1/rules/builtin",
+        "/api/v1/rules/custom",
+        "/api/v1/rules/custom/{id}",
+        "/api/v1/rules/custom/preview",
+        "/api/v1/audit",
     ];
     (StatusCode::NOT_FOUND, Json(json!({ "error": "no such path", "valid": valid }))).into_response()
 }
@@ -74,24 +81,34 @@ async fn tool(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let Some(body) = read_body(body, message_bytes_max).await else {
-        let error = Error::invalid_argument("", too_large(message_bytes_max));
-        return (StatusCode::PAYLOAD_TOO_LARGE, Json(error.envelope())).into_response();
-    };
-    if !is_json(&headers) {
-        let body = json!({ "error": "the body must be application/json" });
-        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, Json(body)).into_response();
-    }
-    let arguments = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&body) };
-    let reply = match arguments {
+    let reply = match body_json(&headers, body, message_bytes_max).await {
         Ok(arguments) => app.call(&name, arguments, &Caller::local()).await,
-        Err(error) => Err(Error::invalid_argument("", format!("the body is not JSON: {}", without_text(&error)))),
+        Err(refused) => return *refused,
     };
     answer(reply)
 }
 
+/// A body as JSON; an empty one is no arguments.
+pub(super) async fn body_json(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Value, Box<Response>> {
+    let Some(body) = read_body(body, bytes_max).await else {
+        let error = Error::invalid_argument("", too_large(bytes_max));
+        return Err(Box::new((StatusCode::PAYLOAD_TOO_LARGE, Json(error.envelope())).into_response()));
+    };
+    if !is_json(headers) {
+        let body = json!({ "error": "the body must be application/json" });
+        return Err(Box::new((StatusCode::UNSUPPORTED_MEDIA_TYPE, Json(body)).into_response()));
+    }
+    if body.is_empty() {
+        return Ok(Value::Null);
+    }
+    let unread = |error: &serde_json::Error| {
+        Error::invalid_argument("", format!("the body is not JSON: {}", without_text(error)))
+    };
+    serde_json::from_slice(&body).map_err(|error| Box::new(answer(Err(unread(&error)))))
+}
+
 async fn traces(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Response {
-    let reply = match arguments(query.as_deref().unwrap_or_default()) {
+    let reply = match query_json(query.as_deref().unwrap_or_default(), "get_traces") {
         Ok(arguments) => app.call("get_traces", arguments, &Caller::local()).await,
         Err(error) => Err(error),
     };
@@ -105,7 +122,7 @@ async fn trace(State(app): State<Arc<App>>, Path(trace_id): Path<String>, RawQue
     answer(app.trace_detail(&trace_id, &Caller::local()).await)
 }
 
-fn answer(reply: Result<Value, Error>) -> Response {
+pub(super) fn answer(reply: Result<Value, Error>) -> Response {
     match reply {
         Ok(value) => Json(value).into_response(),
         Err(error) => {
@@ -130,8 +147,8 @@ fn without_text(error: &serde_json::Error) -> String {
 }
 
 /// Query parameters as a tool's arguments: numbers and truth values by their looks, where the tool has such a type.
-fn arguments(query: &str) -> Result<Value, Error> {
-    let schema = iris_core::contract::tool("get_traces").map(|tool| (tool.arguments)()).unwrap_or_default();
+pub(super) fn query_json(query: &str, tool: &str) -> Result<Value, Error> {
+    let schema = iris_core::contract::tool(tool).map(|tool| (tool.arguments)()).unwrap_or_default();
     let mut fields = Map::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let (name, value) = (name.into_owned(), value.into_owned());

@@ -8,6 +8,7 @@ mod lines;
 mod mcp;
 mod message;
 mod relay;
+mod rules;
 mod socket;
 mod streamable;
 

@@ -16,7 +16,7 @@ const LIMIT: usize = 100_000;
 fn app(home: &std::path::Path) -> Arc<App> {
     let (journal, _) = Journal::open(home, &crate::journal::Config::default(), false, Arc::new(RealDisk)).unwrap();
     Arc::new(App {
-        rulebook: Rulebook::built_in(),
+        rulebook: Rulebook::open(home),
         settings: Arc::default(),
         journal,
         world: World::REAL,

@@ -12,6 +12,7 @@
 mod beside;
 mod boot;
 mod config;
+mod costs;
 mod damage;
 mod erase;
 mod error;
@@ -50,6 +51,7 @@ use crate::deleted::Deletions;
 
 pub use boot::Boot;
 pub use config::Config;
+pub use costs::TraceCost;
 pub use damage::Damage;
 pub use error::Error;
 pub use page::{Budget, Lost, PageRow, TracePage};
@@ -376,6 +378,11 @@ impl Store {
     pub async fn summary(&self, tenant: &Tenant, since: Timestamp, now: Timestamp) -> Result<Summary, Error> {
         let tenant = tenant.clone();
         self.inner.readers.read(move |reader| summary::summary(reader, &tenant, since, now)).await
+    }
+
+    /// What the newest traces of each agent cost, newest first, for those that have a cost.
+    pub async fn costs(&self) -> Result<Vec<TraceCost>, Error> {
+        self.inner.readers.read(costs::costs).await
     }
 
     /// How the store is doing.

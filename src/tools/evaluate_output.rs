@@ -23,6 +23,7 @@ impl App {
         let chosen = args.eval_type;
         let evaluation = self.judge(args, trace.as_ref(), chosen.unwrap_or_default(), caller).await?;
         let mut reply = reply(&evaluation);
+        reply.rules_changed = Some(self.rulebook.changes(&caller.tenant)).filter(|changes| *changes > 0);
         reply.note = chosen.is_none().then(|| NOTE.to_owned());
         to_value(self, &reply)
     }
@@ -66,20 +67,31 @@ impl App {
             inline: false,
         };
         let stored = trace.cloned();
-        let ruleset = self.rulebook.snapshot();
+        let rulebook = self.rulebook.clone();
+        let history = match trace {
+            Some(trace) => self.backend()?.pipeline.costs().before(trace),
+            None => Vec::new(),
+        };
         let settings = Arc::clone(&self.settings);
         let now = (self.world.now)();
         let judging = tokio::task::spawn_blocking(move || {
             let trace = stored.as_ref();
+            let ruleset = rulebook.snapshot(&identity.tenant).with_inline(args.inline_rules());
+            let (tools, expected) = expectations(&args);
+            // What the model said of its stopping belongs to the output it gave.
+            let stopped = trace.and_then(|trace| trace.runs.last()).filter(|_| args.output.is_none());
             let subject = Subject {
                 output: args.output.as_deref().or_else(|| trace?.output.as_deref()),
                 input: args.input.as_deref().or_else(|| trace?.input.as_deref()),
                 expected: args.expected.as_deref(),
                 tool_calls: args.tool_calls.as_deref().or_else(|| trace?.tool_calls.as_deref()),
                 cost_usd: args.cost_usd.or_else(|| trace?.cost_usd),
+                cost_history: &history,
+                tools_catalogue: tools.as_ref(),
+                expected_trajectory: expected.as_ref(),
+                finish_reasons: stopped.map(|run| run.finish_reasons.as_slice()).unwrap_or_default(),
                 cost_parts: trace.and_then(|trace| trace.cost_parts.as_ref()),
                 token_usage: args.token_usage.or_else(|| trace?.token_usage),
-                ..Subject::default()
             };
             evaluate::evaluate(&ruleset, &subject, &settings, eval_type, identity, now)
         });
@@ -89,6 +101,11 @@ impl App {
         self.keep(ToolWrite::Evaluation { evaluation: evaluation.clone(), position }, caller).await?;
         Ok(evaluation)
     }
+}
+
+/// The tools on offer and the expected calls, as rules read them.
+pub fn expectations(args: &EvaluateOutputArgs) -> (Option<Value>, Option<Value>) {
+    (args.tools.as_ref().map(|tools| json!(tools)), args.expected_trajectory.as_ref().map(|expected| json!(expected)))
 }
 
 /// What the caller is told of an evaluation: the same now and on every later read.
@@ -114,5 +131,6 @@ pub fn reply(evaluation: &Evaluation) -> EvaluateOutputReply {
         critical_skipped: evaluate::critical_skipped(evaluation),
         categories: (evaluation.eval_type == EvalType::All).then(|| json!(evaluate::categories(evaluation))),
         note: None,
+        rules_changed: None,
     }
 }

@@ -1,18 +1,28 @@
 //! `list_rules`: needs the rule file only, so it answers before the store is open.
 
-use iris_core::contract::{Error, ListRulesArgs, ListRulesReply};
+use iris_core::contract::{CustomRule, Error, ListRulesArgs, ListRulesReply};
 use iris_core::evaluate;
 use serde_json::Value;
 
-use super::{App, to_value};
+use super::{App, Caller, to_value};
 
 impl App {
-    pub(super) fn list_rules(&self, _args: &ListRulesArgs) -> Result<Value, Error> {
-        let built_in = evaluate::roster(&self.rulebook.snapshot(), &self.settings);
-        // Custom rules cannot be deployed yet, so every filter leaves none.
-        to_value(
-            self,
-            &ListRulesReply { rules: Vec::new(), total: 0, enabled_count: 0, built_in, quarantined: Vec::new() },
-        )
+    pub(super) async fn list_rules(&self, args: &ListRulesArgs, caller: &Caller) -> Result<Value, Error> {
+        let (rulebook, tenant) = (self.rulebook.clone(), caller.tenant.clone());
+        let listing = tokio::task::spawn_blocking(move || rulebook.list(&tenant)).await;
+        let listing = listing.map_err(|error| self.unforeseen(&error))?.map_err(|error| self.not_listed(error))?;
+        let is_wanted = |rule: &CustomRule| {
+            args.eval_type.is_none_or(|bundle| bundle == rule.eval_type)
+                && (rule.enabled || !args.enabled_only.unwrap_or(false))
+        };
+        let rules: Vec<CustomRule> = listing.rules.into_iter().filter(is_wanted).collect();
+        let reply = ListRulesReply {
+            total: rules.len(),
+            enabled_count: rules.iter().filter(|rule| rule.enabled).count(),
+            rules,
+            built_in: evaluate::roster(&self.rulebook.snapshot(&caller.tenant), &self.settings),
+            quarantined: listing.quarantined,
+        };
+        to_value(self, &reply)
     }
 }

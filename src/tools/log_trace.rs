@@ -31,6 +31,7 @@ impl App {
             position: Position { lane: Lane::Traces, seq: 0, ordinal: 0 },
         };
         self.keep(write, caller).await?;
+        self.backend()?.pipeline.costs().remember(&trace);
         let (mut evaluation, mut note) = (None, None);
         if evaluate {
             match self.judge_stored(&trace, EvalType::All, caller).await {

@@ -1,5 +1,7 @@
 //! The tools as a caller sees them, over a real journal, store and pipeline in a folder of their own.
 
+mod rules;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -27,7 +29,7 @@ fn app(home: &std::path::Path) -> App {
     let (journal, _) =
         Journal::open(home, &crate::journal::Config::default(), false, Arc::new(RealDisk)).expect("a journal");
     App {
-        rulebook: Rulebook::built_in(),
+        rulebook: Rulebook::open(home),
         settings: Arc::default(),
         journal,
         world: World { now, ..World::REAL },
@@ -50,7 +52,7 @@ async fn opened(home: &std::path::Path) -> App {
         journal: app.journal.clone(),
         store: store.clone(),
         deleted: Deletions::default(),
-        mind: Mind::new(move |_| rulebook.snapshot(), Arc::clone(&app.settings), now),
+        mind: Mind::new(move |tenant| rulebook.snapshot(tenant), Arc::clone(&app.settings), now),
     };
     let pipeline = Pipeline::start(parts, &iris_core::assemble::Config::default(), false, boot).await.unwrap();
     assert!(app.backend.set(Backend { store, pipeline }).is_ok());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use iris_core::assemble::{self, Conversation};
 use iris_core::contract::Error;
-use iris_core::evaluate;
+use iris_core::evaluate::{self, Given};
 use iris_core::model::{Evaluation, RawSpan, Row, RowKey, Trace};
 use serde_json::{Map, Value, json};
 
@@ -79,11 +79,12 @@ impl App {
         let bounds = Bounds { items: SPANS_MAX, bytes: SPANS_BYTES_MAX };
         let rows = backend.store.spans(&caller.tenant, id, bounds).await.map_err(|error| self.failed(&error))?;
         let others = self.same_conversation(&trace, caller).await?;
-        let (ruleset, settings, now) = (self.rulebook.snapshot(), Arc::clone(&self.settings), (self.world.now)());
+        let ruleset = self.rulebook.snapshot(&caller.tenant);
+        let (settings, now) = (Arc::clone(&self.settings), (self.world.now)());
         // Composing and weighing megabytes is no work for the threads that sockets wait on.
         let written = tokio::task::spawn_blocking(move || {
             let told = assemble::conversation(&others).map(|told| {
-                let evaluation = evaluate::conversation_within(&ruleset, &told.trace, &settings, now, &|| false);
+                let evaluation = evaluate::conversation_within(&ruleset, &told.trace, &settings, &Given::at(now));
                 (told, evaluation)
             });
             detail(&trace, &rows, provisional, stored, told.as_ref())

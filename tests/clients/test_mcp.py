@@ -12,7 +12,7 @@ from fastmcp.client.transports import StdioTransport
 import sidecar
 from sidecar import until
 
-TOOLS = ["log_trace", "evaluate_output", "get_traces", "list_rules"]
+TOOLS = ["log_trace", "evaluate_output", "get_traces", "list_rules", "deploy_rule", "delete_rule"]
 LEAK = "Her social security number is 536-22-8716."
 
 

@@ -5,5 +5,6 @@ mod field_cases_1;
 mod forwarded;
 mod frugal;
 mod refused;
+mod rules;
 mod stdio;
 mod support;

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use iris_core::assemble::{self, Settling, View};
 use iris_core::dialect;
-use iris_core::evaluate::{self, Ruleset, Settings};
+use iris_core::evaluate::{self, Given, Ruleset, Settings};
 use iris_core::model::{Evaluation, RawLog, RawSpan, Reading, Row, RowKey, SpanId, Tenant, Timestamp, Trace};
 use iris_core::price::Prices;
+
+use crate::ingest::costs::Costs;
 
 /// A judged trace whose evaluation is committed.
 #[derive(Debug, Clone)]
@@ -46,6 +48,8 @@ pub struct Mind {
     pub stand: fn(&Evaluation, Evaluation) -> Evaluation,
     /// Told of every judged trace, in order.
     pub judged: Option<Tell>,
+    /// What the newest runs of each agent cost.
+    pub costs: Costs,
 }
 
 impl Mind {
@@ -55,11 +59,15 @@ impl Mind {
         settings: Arc<Settings>,
         now: fn() -> Timestamp,
     ) -> Self {
+        let costs = Costs::default();
+        let known = costs.clone();
         let judge = move |trace: &Trace| {
             let ruleset = ruleset(&trace.tenant);
             let judge = if trace.in_progress { evaluate::provisional_within } else { evaluate::judge_trace_within };
             let (begun, budget) = (spent(), Duration::from_millis(settings.budget_ms));
-            judge(&ruleset, trace, &settings, now(), &|| !budget.is_zero() && spent().saturating_sub(begun) >= budget)
+            let is_spent = || !budget.is_zero() && spent().saturating_sub(begun) >= budget;
+            let cost_history = known.before(trace);
+            judge(&ruleset, trace, &settings, &Given { now: now(), cost_history: &cost_history, is_spent: &is_spent })
         };
         Self {
             read_span: dialect::read_span,
@@ -69,6 +77,7 @@ impl Mind {
             judge: Arc::new(judge),
             stand: evaluate::stand,
             judged: None,
+            costs,
         }
     }
 
@@ -90,6 +99,7 @@ impl Mind {
         if let Some(previous) = &settling.previous {
             evaluation = (self.stand)(previous, evaluation);
         }
+        self.costs.remember(&trace);
         Some((Box::new(trace), Box::new(evaluation)))
     }
 

@@ -34,6 +34,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::costs::Costs;
 use super::worker::{InWork, Pool};
 use crate::deleted::Deletions;
 use crate::journal::{Follower, Journal};
@@ -147,6 +148,17 @@ impl Pipeline {
             let _end = ended.clone().drop_guard();
             ended.run_until_cancelled(owner.run()).await;
         });
+        let (costs, stored) = (mind.costs.clone(), store.clone());
+        let ended = stop.clone();
+        tasks.spawn(async move {
+            match ended.run_until_cancelled(stored.costs()).await {
+                Some(Ok(known)) => costs.learn(known),
+                Some(Err(error)) => {
+                    tracing::warn!(%error, "what earlier runs cost could not be read; cost_anomaly waits for new ones");
+                }
+                None => {}
+            }
+        });
         tasks.close();
         let inner = Inner { commands, store, pool, mind, status, stop, tasks, threads: Mutex::new(threads) };
         Ok(Self { inner: Arc::new(inner) })
@@ -159,6 +171,11 @@ impl Pipeline {
             // An error means that the pipeline ended, and with it every open trace.
             let _ = done.await;
         }
+    }
+
+    /// What the newest runs of each agent cost.
+    pub fn costs(&self) -> &Costs {
+        &self.inner.mind.costs
     }
 
     /// How far it is, for `/readyz?full` and the metrics.

@@ -267,6 +267,7 @@ fn mind() -> Mind {
         judge: Arc::new(judge),
         stand,
         judged: None,
+        costs: crate::ingest::Costs::default(),
     }
 }
 

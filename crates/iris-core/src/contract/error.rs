@@ -202,6 +202,77 @@ impl Error {
         }
     }
 
+    /// A deployed rule has that name.
+    pub fn duplicate_rule(rule: &super::CustomRule) -> Self {
+        let state = if rule.enabled { "enabled" } else { "disabled" };
+        let (bundle, severity) = (rule.eval_type.as_str(), rule.severity.as_str());
+        Self {
+            field: Some("name".to_owned()),
+            ..Self::new(
+                Code::DuplicateRule,
+                format!(
+                    "a deployed rule has that name: {} (eval_type {bundle}, severity {severity}, {state})",
+                    rule.id
+                ),
+                &[
+                    "call again with replace: true to retire that rule for this one",
+                    "or remove it with delete_rule first",
+                    "or choose another name",
+                ],
+            )
+        }
+    }
+
+    /// The definition of a rule is refused; `container` is where it stands among the arguments.
+    pub fn invalid_rule(container: &str, problem: &crate::rules::custom::Problem) -> Self {
+        let field = format!("{container}.{}", problem.field);
+        Self {
+            field: Some(field.clone()),
+            ..Self::new(
+                Code::InvalidRuleConfig,
+                format!("{field}: {}", problem.why),
+                &["correct the key that field names and call again; nothing was deployed"],
+            )
+        }
+        .with_valid(problem.valid.clone())
+    }
+
+    /// No more rules, or no larger ones, can be deployed; `why` names the limit.
+    pub fn rules_full(why: impl std::fmt::Display) -> Self {
+        Self {
+            field: Some("definition".to_owned()),
+            ..Self::new(
+                Code::InvalidRuleConfig,
+                format!("{why}; nothing was deployed"),
+                &["remove rules with delete_rule", "or replace one: deploy_rule with its name and replace: true"],
+            )
+        }
+    }
+
+    /// The rule file or the audit log could not be written: nothing was changed.
+    pub fn rules_not_kept(reference: &str) -> Self {
+        Self::new(
+            Code::StorageError,
+            format!(
+                "the rules could not be stored, so nothing was changed; the log holds the details under reference {reference}"
+            ),
+            &["check that the home folder is writable and has space", "call again once"],
+        )
+    }
+
+    /// The rule file cannot be read, and a write would destroy it.
+    pub fn rules_unreadable(code: Code) -> Self {
+        Self::new(
+            code,
+            "custom-rules.json in the home folder cannot be read as a list of rules; it is left as it is, and evaluations \
+             are unknown until it is repaired",
+            &[
+                "repair the file, or move it away to begin with no custom rules",
+                "call again: it is read anew each time",
+            ],
+        )
+    }
+
     /// The store cannot be read or written just now.
     pub fn storage_busy(what: &str, retry_after_ms: u64) -> Self {
         Self {

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::{Arguments, Code, Hints, Prose, Tool};
+use super::{Arguments, Code, CustomRule, Hints, Prose, Quarantined, Tool};
 use crate::evaluate::RosterEntry;
+use crate::rules::Bundle;
 
 /// The tool.
 pub struct ListRules;
@@ -22,27 +22,11 @@ pub struct Args {
     pub enabled_only: Option<bool>,
 }
 
-/// A bundle a custom rule can fire in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Bundle {
-    /// Is the answer all there?
-    Completeness,
-    /// Does it speak to what was asked?
-    Relevance,
-    /// Does it harm?
-    Safety,
-    /// Did it cost too much?
-    Cost,
-    /// Rules of the deployment's own.
-    Custom,
-}
-
 /// Reply of `list_rules`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Reply {
     /// The custom rules after the filters.
-    pub rules: Vec<Value>,
+    pub rules: Vec<CustomRule>,
     /// How many custom rules there are after the filters.
     pub total: usize,
     /// Of those, how many are enabled.
@@ -50,7 +34,7 @@ pub struct Reply {
     /// The built-in roster, never filtered.
     pub built_in: Vec<RosterEntry>,
     /// Stored custom rules that this version could not validate; they do not fire.
-    pub quarantined: Vec<Value>,
+    pub quarantined: Vec<Quarantined>,
 }
 
 impl Arguments for Args {}
@@ -64,12 +48,16 @@ impl Tool for ListRules {
         does: "Reads the roster and the rule file; no network. built_in is never narrowed by the filters. critical is the effective setting and \
                criticalSource says who made it: read both before trusting a passed: true. proof is null for a rule whose accuracy has not been \
                published.",
-        not_for: "To count or find traces (get_traces). To judge something (evaluate_output).",
-        errors: "A missing rule file is an empty list, not an error.",
+        not_for: "To count or find traces (get_traces). To judge something (evaluate_output). To add, remove or pause a rule (deploy_rule, delete_rule); \
+                  built-in rules can be neither deployed nor removed.",
+        errors: "A rule file that cannot be read is IRIS_INTERNAL_ERROR; a missing one is an empty list.",
     };
     const ERRORS: &'static [Code] = &[];
-    const SIBLINGS: &'static [(&'static str, &'static str)] =
-        &[("evaluate_output", "run the rules"), ("get_traces", "find what they judged")];
+    const SIBLINGS: &'static [(&'static str, &'static str)] = &[
+        ("deploy_rule", "add a custom rule"),
+        ("delete_rule", "remove or pause one"),
+        ("evaluate_output", "run the rules"),
+    ];
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     type Args = Args;
     type Reply = Reply;

@@ -4,24 +4,32 @@
 //! prose, its error codes, its siblings. [`TOOLS`] lists them in the order in which clients see them. Everything
 //! else (the MCP description and schemas, the HTTP routes, the documentation) is derived from that table.
 
+mod custom_rule;
+mod delete_rule;
+mod deploy_rule;
 mod error;
 mod evaluate_output;
 mod get_traces;
 mod list_rules;
 mod log_trace;
+mod rule_routes;
 mod strict;
 
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
+pub use custom_rule::{CustomRule, Quarantined};
+pub use delete_rule::{Args as DeleteRuleArgs, DeleteRule, Reply as DeleteRuleReply};
+pub use deploy_rule::{Args as DeployRuleArgs, DeployRule, Replaced, Reply as DeployRuleReply};
 pub use error::{Code, Error};
-pub use evaluate_output::{Args as EvaluateOutputArgs, EvaluateOutput, Reply as EvaluateOutputReply};
+pub use evaluate_output::{Args as EvaluateOutputArgs, EvaluateOutput, InlineRule, Reply as EvaluateOutputReply};
 pub use get_traces::{
     Args as GetTracesArgs, Detail, GetTraces, HourCount, NameCount, Reply as GetTracesReply, Row as TraceRow, SortBy,
     SortOrder, Summary, VerdictBrief,
 };
 pub use list_rules::{Args as ListRulesArgs, ListRules, Reply as ListRulesReply};
 pub use log_trace::{Args as LogTraceArgs, Event, LogTrace, Reply as LogTraceReply, Span};
+pub use rule_routes::{AuditArgs, PreviewArgs as PreviewRuleArgs, SwitchArgs};
 pub use strict::{Arguments, parse, printable};
 
 /// What a tool says of itself in words. Returns, errors and siblings are generated.
@@ -88,8 +96,14 @@ pub struct Entry {
 }
 
 /// Every tool, in the order in which clients see them.
-pub const TOOLS: &[Entry] =
-    &[entry::<LogTrace>(), entry::<EvaluateOutput>(), entry::<GetTraces>(), entry::<ListRules>()];
+pub const TOOLS: &[Entry] = &[
+    entry::<LogTrace>(),
+    entry::<EvaluateOutput>(),
+    entry::<GetTraces>(),
+    entry::<ListRules>(),
+    entry::<DeployRule>(),
+    entry::<DeleteRule>(),
+];
 
 /// The tool of that name.
 pub fn tool(name: &str) -> Option<&'static Entry> {

@@ -123,10 +123,10 @@ fn argument_schemas_are_closed_and_self_contained() {
 
 #[test]
 fn siblings_exist_and_every_code_has_a_recovery() {
-    for (name, _) in TOOLS
-        .iter()
-        .flat_map(|_| [LogTrace::SIBLINGS, EvaluateOutput::SIBLINGS, GetTraces::SIBLINGS, ListRules::SIBLINGS].concat())
-    {
+    for (name, _) in TOOLS.iter().flat_map(|_| {
+        let tools = [LogTrace::SIBLINGS, EvaluateOutput::SIBLINGS, GetTraces::SIBLINGS, ListRules::SIBLINGS];
+        [tools.concat(), [DeployRule::SIBLINGS, DeleteRule::SIBLINGS].concat()].concat()
+    }) {
         assert!(tool(name).is_some(), "{name}");
     }
     let names: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::{Dormant, Provenance};
 use crate::model::{Evaluation, RuleResult, UNMAPPED};
 use crate::rules::Question;
 
@@ -32,6 +33,9 @@ pub struct Coverage {
     /// Attributes of the trace's spans that seem to hold what is missing and that nothing could read: keys, never values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmapped_attributes: Vec<String>,
+    /// Deployed rules that would veto and did not fire, because this version could not read them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dormant: Vec<Dormant>,
 }
 
 /// The coverage of an evaluation.
@@ -41,7 +45,8 @@ pub fn coverage(evaluation: &Evaluation) -> Coverage {
     let unmapped = inputs.remove(UNMAPPED);
     let keys = unmapped.as_ref().and_then(Value::as_array).into_iter().flatten();
     let unmapped_attributes = keys.filter_map(Value::as_str).map(str::to_owned).collect();
-    Coverage { inputs, questions, unmapped_attributes }
+    let dormant = Provenance::read(evaluation).map(|provenance| provenance.dormant).unwrap_or_default();
+    Coverage { inputs, questions, unmapped_attributes, dormant }
 }
 
 fn one(question: &str, results: &[RuleResult]) -> QuestionCoverage {

@@ -145,13 +145,16 @@ pub(super) fn finish(evaluation: &mut Evaluation, composer: &Composer) {
 
 fn suggest(ruleset: &Ruleset, evaluation: &mut Evaluation) {
     let failed = evaluation.rule_results.iter().filter(|result| result.state == "fail");
-    let failed: Vec<&Name> = failed.map(|result| &result.rule_name).collect();
+    // A custom rule may have a built-in one's name.
+    let failed: Vec<(&Name, bool, Option<&str>)> =
+        failed.map(|result| (&result.rule_name, result.origin.is_some(), result.rule_id.as_deref())).collect();
     if failed.is_empty() {
         return;
     }
     let advice = ruleset.pick(evaluation.eval_type).filter_map(|picked| {
         let meta = picked.rule.meta();
-        let advises = failed.contains(&&meta.name) && !meta.suggestion.is_empty();
+        let id = picked.custom.and_then(|custom| custom.id.as_deref());
+        let advises = failed.contains(&(&meta.name, picked.custom.is_some(), id)) && !meta.suggestion.is_empty();
         advises.then(|| format!("{}: {}", meta.name, meta.suggestion))
     });
     evaluation.suggestions = advice.collect();

@@ -19,65 +19,62 @@ use crate::rules::{Case, EVIDENCE_MAX, Need, Subject};
 /// How many runs of one trace are judged; a trace with more says so in its results.
 const RUNS_MAX: usize = 64;
 
-/// Judges a settled trace. The id follows from tenant, trace, version and ruleset, so judging again gives the same row.
-pub fn judge_trace(ruleset: &Ruleset, trace: &Trace, settings: &Settings, now: Timestamp) -> Evaluation {
-    judge_trace_within(ruleset, trace, settings, now, &|| false)
+/// What judging depends on beside the trace, the rules and the settings.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    /// When it is.
+    pub now: Timestamp,
+    /// What earlier runs of the trace's agent cost in USD, the oldest first; empty when nobody knows.
+    pub cost_history: &'a [f64],
+    /// Whether the budget for this trace is spent: the rules still to run are skipped as defeated then, in this run of
+    /// the trace and in every later one.
+    pub is_spent: &'a dyn Fn() -> bool,
 }
 
-/// The same under a budget: once `is_spent` says so, the rules still to run are skipped as defeated, in this run of
-/// the trace and in every later one.
-pub fn judge_trace_within(
-    ruleset: &Ruleset,
-    trace: &Trace,
-    settings: &Settings,
-    now: Timestamp,
-    is_spent: &dyn Fn() -> bool,
-) -> Evaluation {
+impl Given<'_> {
+    /// A time, no history and no budget.
+    pub fn at(now: Timestamp) -> Self {
+        Self { now, cost_history: &[], is_spent: &|| false }
+    }
+}
+
+/// Judges a settled trace. The id follows from tenant, trace, version and ruleset, so judging again gives the same row.
+pub fn judge_trace(ruleset: &Ruleset, trace: &Trace, settings: &Settings, now: Timestamp) -> Evaluation {
+    judge_trace_within(ruleset, trace, settings, &Given::at(now))
+}
+
+/// The same with what else is given.
+pub fn judge_trace_within(ruleset: &Ruleset, trace: &Trace, settings: &Settings, given: &Given<'_>) -> Evaluation {
     let prepared = ruleset.prepared(Occasion::Trace, settings, &settings.ingest_required_evidence);
-    judged(ruleset, trace, &prepared, now, "inline", is_spent)
+    judged(ruleset, trace, &prepared, "inline", given)
 }
 
 /// Judges a trace that is still going on, to be shown and never stored: what has not come yet is not a finding.
 pub fn provisional(ruleset: &Ruleset, trace: &Trace, settings: &Settings, now: Timestamp) -> Evaluation {
-    provisional_within(ruleset, trace, settings, now, &|| false)
+    provisional_within(ruleset, trace, settings, &Given::at(now))
 }
 
-/// The same under a budget, as for [`judge_trace_within`].
-pub fn provisional_within(
-    ruleset: &Ruleset,
-    trace: &Trace,
-    settings: &Settings,
-    now: Timestamp,
-    is_spent: &dyn Fn() -> bool,
-) -> Evaluation {
-    let required: Vec<Need> =
-        settings.ingest_required_evidence.iter().copied().filter(|need| *need != Need::Output).collect();
-    judged(ruleset, trace, &Prepared::of(ruleset, settings, &required), now, "provisional", is_spent)
+/// The same with what else is given.
+pub fn provisional_within(ruleset: &Ruleset, trace: &Trace, settings: &Settings, given: &Given<'_>) -> Evaluation {
+    judged(ruleset, trace, &unfinished(ruleset, settings), "provisional", given)
 }
 
 /// Judges a conversation of bare traces as one trajectory, to be shown and never stored: what has not come yet is not a
 /// finding, because the next call may follow.
-pub fn conversation_within(
-    ruleset: &Ruleset,
-    trace: &Trace,
-    settings: &Settings,
-    now: Timestamp,
-    is_spent: &dyn Fn() -> bool,
-) -> Evaluation {
-    let required: Vec<Need> =
-        settings.ingest_required_evidence.iter().copied().filter(|need| *need != Need::Output).collect();
-    judged(ruleset, trace, &Prepared::of(ruleset, settings, &required), now, "conversation", is_spent)
+pub fn conversation_within(ruleset: &Ruleset, trace: &Trace, settings: &Settings, given: &Given<'_>) -> Evaluation {
+    judged(ruleset, trace, &unfinished(ruleset, settings), "conversation", given)
 }
 
-fn judged(
-    ruleset: &Ruleset,
-    trace: &Trace,
-    prepared: &Prepared,
-    now: Timestamp,
-    why: &str,
-    is_spent: &dyn Fn() -> bool,
-) -> Evaluation {
-    let runs = subjects(trace);
+/// For what may still get an output.
+fn unfinished(ruleset: &Ruleset, settings: &Settings) -> Prepared {
+    let required: Vec<Need> =
+        settings.ingest_required_evidence.iter().copied().filter(|need| *need != Need::Output).collect();
+    Prepared::of(ruleset, settings, &required)
+}
+
+fn judged(ruleset: &Ruleset, trace: &Trace, prepared: &Prepared, why: &str, given: &Given<'_>) -> Evaluation {
+    let Given { now, cost_history, is_spent } = *given;
+    let runs = subjects(trace, cost_history);
     let mut merged: Vec<RuleResult> = Vec::new();
     let mut carried = [false; Need::ALL.len()];
     for (at, subject) in runs.iter().enumerate() {
@@ -113,7 +110,7 @@ fn judged(
     assemble(ruleset, prepared, EvalType::All, identity, now, merged, supplied, texts)
 }
 
-fn subjects(trace: &Trace) -> Vec<Subject<'_>> {
+fn subjects<'a>(trace: &'a Trace, cost_history: &'a [f64]) -> Vec<Subject<'a>> {
     let knows_calls = trace.tool_calls.is_some();
     if trace.runs.len() > 1 {
         return trace.runs.iter().take(RUNS_MAX).map(|run| of_run(run, knows_calls)).collect();
@@ -123,6 +120,8 @@ fn subjects(trace: &Trace) -> Vec<Subject<'_>> {
         input: trace.input.as_deref(),
         tool_calls: trace.tool_calls.as_deref(),
         cost_usd: trace.cost_usd,
+        // What is known is what whole traces cost, so it says nothing of one run among several.
+        cost_history,
         cost_parts: trace.cost_parts.as_ref(),
         token_usage: trace.token_usage,
         finish_reasons: trace.runs.first().map(|run| run.finish_reasons.as_slice()).unwrap_or_default(),

@@ -29,11 +29,11 @@ pub use categories::{Category, categories};
 pub use compose::{Basis, Confidence, Deciding, Verdict, compose, critical_failures, critical_skipped};
 pub use coverage::{Coverage, QuestionCoverage, coverage};
 pub use engine::{Identity, evaluate, evaluate_within};
-pub use inline::{conversation_within, judge_trace, judge_trace_within, provisional, provisional_within};
+pub use inline::{Given, conversation_within, judge_trace, judge_trace_within, provisional, provisional_within};
 pub use provenance::Provenance;
 pub use risk::{Examined, Prior, Risk, risk};
 pub use roster::{RosterEntry, roster};
-pub use ruleset::Ruleset;
+pub use ruleset::{Dormant, Ruleset};
 pub use settings::{Composer, OnCriticalSkipped, Settings};
 pub use stand::stand;
 

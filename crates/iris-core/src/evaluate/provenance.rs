@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ruleset::hash;
-use super::{Composer, Ruleset, Settings};
+use super::{Composer, Dormant, Ruleset, Settings};
 use crate::model::Evaluation;
 
 /// Thresholds as they were.
@@ -38,6 +38,9 @@ pub struct Provenance {
     pub corpus_version: Option<String>,
     /// When it was judged: ISO 8601.
     pub judged_at: String,
+    /// Deployed rules that would veto and did not fire, because this version could not read them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dormant: Vec<Dormant>,
 }
 
 impl Provenance {
@@ -66,6 +69,7 @@ impl Provenance {
             composer: composer.clone(),
             corpus_version: ruleset.accuracy().corpus_version.clone(),
             judged_at: String::new(),
+            dormant: ruleset.dormant().to_vec(),
         }
     }
 

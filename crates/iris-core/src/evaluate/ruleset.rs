@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, OnceLock};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::prepared::Prepared;
@@ -20,10 +21,23 @@ pub(super) struct Custom {
     pub rule: Arc<dyn Rule>,
 }
 
+/// A deployed rule that vetoes and that this version could not read: it does not fire, and every evaluation says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Dormant {
+    /// Its id; empty when that cannot be read either.
+    pub rule_id: String,
+    /// Its name; empty when that cannot be read either.
+    pub name: String,
+    /// Why it does not fire.
+    pub reason: String,
+}
+
 /// Every rule that can fire, in order. Cheap to copy.
 #[derive(Clone)]
 pub struct Ruleset {
     custom: Arc<[Custom]>,
+    dormant: Arc<[Dormant]>,
     accuracy: Arc<Accuracy>,
     version: Arc<str>,
     hash: Arc<str>,
@@ -59,53 +73,82 @@ pub(super) struct Picked<'a> {
 impl Ruleset {
     /// The built-in rules, nothing measured.
     pub fn built_in() -> Self {
-        Self::assemble(Arc::from([]), Arc::default(), Arc::from(env!("CARGO_PKG_VERSION")))
+        let bare = Self {
+            custom: Arc::from([]),
+            dormant: Arc::from([]),
+            accuracy: Arc::default(),
+            version: Arc::from(env!("CARGO_PKG_VERSION")),
+            hash: Arc::from(""),
+            prepared: Arc::default(),
+        };
+        bare.anew()
     }
 
     /// The same rules with what was measured of them.
     #[must_use]
     pub fn with_accuracy(&self, accuracy: Accuracy) -> Self {
-        Self::assemble(self.custom.clone(), Arc::new(accuracy), self.version.clone())
+        Self { accuracy: Arc::new(accuracy), ..self.clone() }.anew()
     }
 
     /// The same rules, stamped with the version of the program that judges.
     #[must_use]
     pub fn with_version(&self, version: &str) -> Self {
-        Self::assemble(self.custom.clone(), self.accuracy.clone(), Arc::from(version))
+        Self { version: Arc::from(version), ..self.clone() }.anew()
     }
 
-    /// The same rules and one deployed under a bundle, by its id.
+    /// The same rules and those deployed, each by its id under its bundle.
     #[must_use]
-    pub fn with_deployed(&self, id: &str, bundle: Bundle, rule: Arc<dyn Rule>) -> Self {
-        self.add(Custom { id: Some(id.to_owned()), bundle, always: false, rule })
+    pub fn with_deployed(&self, rules: impl IntoIterator<Item = (String, Arc<dyn Rule>)>) -> Self {
+        let deployed = |(id, rule): (String, Arc<dyn Rule>)| {
+            let bundle = rule.meta().bundle;
+            Custom { id: Some(id), bundle, always: false, rule }
+        };
+        self.with_custom(rules.into_iter().map(deployed).collect())
     }
 
-    /// The same rules and one that came with the call: it fires whatever was asked for.
+    /// The same rules and those that came with a call: they fire whatever was asked for.
     #[must_use]
-    pub fn with_inline(&self, rule: Arc<dyn Rule>) -> Self {
-        self.add(Custom { id: None, bundle: Bundle::Custom, always: true, rule })
+    pub fn with_inline(&self, rules: impl IntoIterator<Item = Arc<dyn Rule>>) -> Self {
+        let inline = |rule| Custom { id: None, bundle: Bundle::Custom, always: true, rule };
+        self.with_custom(rules.into_iter().map(inline).collect())
     }
 
-    fn add(&self, rule: Custom) -> Self {
-        let custom = self.custom.iter().cloned().chain([rule]).collect();
-        Self::assemble(custom, self.accuracy.clone(), self.version.clone())
+    /// The same rules, and word of those that do not fire though they would veto.
+    #[must_use]
+    pub fn with_dormant(&self, dormant: Vec<Dormant>) -> Self {
+        Self { dormant: Arc::from(dormant), ..self.clone() }.anew()
     }
 
-    fn assemble(custom: Arc<[Custom]>, accuracy: Arc<Accuracy>, version: Arc<str>) -> Self {
-        let mut ruleset = Self { custom, accuracy, version, hash: Arc::from(""), prepared: Arc::default() };
-        let rules = ruleset.pick(EvalType::All).map(|picked| {
+    fn with_custom(&self, rules: Vec<Custom>) -> Self {
+        if rules.is_empty() {
+            return self.clone();
+        }
+        let custom = self.custom.iter().cloned().chain(rules).collect();
+        Self { custom, ..self.clone() }.anew()
+    }
+
+    /// Works out the hash, and forgets what was worked out for other rules.
+    fn anew(mut self) -> Self {
+        self.prepared = Arc::default();
+        let rules = self.pick(EvalType::All).map(|picked| {
             let meta = picked.rule.meta();
             let id = picked.custom.and_then(|custom| custom.id.as_deref());
             (meta.name.clone(), meta.version, meta.kind.as_str(), meta.critical, meta.weight.to_string(), id)
         });
         let listed: Vec<_> = rules.collect();
-        ruleset.hash = Arc::from(hash(&serde_json::to_string(&listed).unwrap_or_default()));
-        ruleset
+        let hash = hash(&serde_json::to_string(&listed).unwrap_or_default());
+        self.hash = Arc::from(hash);
+        self
     }
 
     /// First 16 hex digits of SHA-256 over every rule's name, version, kind, criticality, weight and id.
     pub fn hash(&self) -> &str {
         &self.hash
+    }
+
+    /// Rules that would veto and do not fire.
+    pub fn dormant(&self) -> &[Dormant] {
+        &self.dormant
     }
 
     /// What was measured.

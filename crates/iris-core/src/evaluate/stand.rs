@@ -13,7 +13,9 @@ pub fn stand(previous: &Evaluation, mut next: Evaluation) -> Evaluation {
         return next;
     }
     for old in previous.rule_results.iter().filter(|old| old.stands && old.state == "fail") {
-        let same = |new: &&mut RuleResult| new.rule_name == old.rule_name && new.rule_id == old.rule_id;
+        let same = |new: &&mut RuleResult| {
+            new.rule_name == old.rule_name && new.rule_id == old.rule_id && new.origin == old.origin
+        };
         // A rule taken out of force since then judges nothing any more.
         let Some(new) = next.rule_results.iter_mut().find(same).filter(|new| new.state != "fail") else { continue };
         *new = RuleResult { seen_in_version: old.seen_in_version.or(previous.trace_version), ..old.clone() };

@@ -1,20 +1,26 @@
 //! Checking a value against a JSON Schema, as far as the arguments of tools need it: drafts 7 to 2020-12 without remote
-//! references, formats and annotations. Bounded in every direction; the first fault is enough.
+//! references, formats and annotations. Bounded in every direction; the first fault is enough. [`misfit`] says what of a
+//! schema could not be checked, before anything is checked by it.
 //!
 //! Source: <https://json-schema.org/draft/2020-12/json-schema-validation>.
 
-use regex::RegexBuilder;
+mod misfit;
+
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
+
+use super::pattern::{Flags, Pattern};
+
+pub(super) use misfit::{Misfit, misfit};
 
 /// Nodes of a schema and checks of one value.
 const STEPS_MAX: usize = 20_000;
 /// How deep schemas and values are followed.
 const DEPTH_MAX: usize = 24;
-/// Bytes of a compiled pattern.
-const PATTERN_SIZE_MAX: usize = 1 << 18;
-/// Characters of a pattern, and how many are compiled for one value.
-const PATTERN_CHARS_MAX: usize = 1000;
+/// How many patterns are compiled for one value, and the bytes they read.
 const PATTERNS_MAX: usize = 24;
+const PATTERN_BYTES_MAX: usize = 4 << 20;
 
 /// Where and by which keyword a value breaks its schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +37,13 @@ pub(super) struct Unchecked;
 
 /// The first fault of `value` under `schema`; nothing when it fits.
 pub(super) fn check(schema: &Value, value: &Value) -> Result<Option<Fault>, Unchecked> {
-    let mut checker = Checker { root: schema, steps: 0, patterns: 0, path: Vec::new() };
+    check_within(schema, value, STEPS_MAX)
+}
+
+/// The same in at most so many steps.
+pub(super) fn check_within(schema: &Value, value: &Value, steps_max: usize) -> Result<Option<Fault>, Unchecked> {
+    let mut checker =
+        Checker { root: schema, steps: 0, steps_max, patterns: HashMap::new(), read: 0, path: Vec::new() };
     match checker.at(schema, value, 0) {
         Ok(()) => Ok(None),
         Err(Stop::Fault(fault)) => Ok(Some(fault)),
@@ -47,7 +59,10 @@ enum Stop {
 struct Checker<'a> {
     root: &'a Value,
     steps: usize,
-    patterns: usize,
+    steps_max: usize,
+    patterns: HashMap<&'a str, Pattern>,
+    /// Bytes that patterns have read.
+    read: usize,
     path: Vec<String>,
 }
 
@@ -65,7 +80,7 @@ impl<'a> Checker<'a> {
 
     fn at(&mut self, schema: &'a Value, value: &Value, depth: usize) -> Checked {
         self.steps += 1;
-        if self.steps > STEPS_MAX || depth > DEPTH_MAX {
+        if self.steps > self.steps_max || depth > DEPTH_MAX {
             return Err(Stop::Unchecked);
         }
         let fields = match schema {
@@ -111,7 +126,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn scalar(&mut self, fields: &Map<String, Value>, value: &Value) -> Checked {
+    fn scalar(&mut self, fields: &'a Map<String, Value>, value: &Value) -> Checked {
         let limit = |key: &str| fields.get(key).and_then(Value::as_f64);
         if let Some(number) = value.as_f64() {
             self.require(limit("minimum").is_none_or(|least| number >= least), "minimum")?;
@@ -139,14 +154,21 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A pattern that needs more than linear time, or is too large, leaves the value unchecked.
-    fn matches(&mut self, pattern: &str, text: &str) -> Result<bool, Stop> {
-        self.patterns += 1;
-        if self.patterns > PATTERNS_MAX || pattern.chars().nth(PATTERN_CHARS_MAX).is_some() {
+    /// A pattern that cannot be read in linear time, or is too large, leaves the value unchecked.
+    fn matches(&mut self, pattern: &'a str, text: &str) -> Result<bool, Stop> {
+        self.read = self.read.saturating_add(text.len());
+        if self.read > PATTERN_BYTES_MAX {
             return Err(Stop::Unchecked);
         }
-        let compiled = RegexBuilder::new(pattern).size_limit(PATTERN_SIZE_MAX).build().map_err(|_| Stop::Unchecked)?;
-        Ok(compiled.is_match(text))
+        if !self.patterns.contains_key(pattern) {
+            if self.patterns.len() >= PATTERNS_MAX {
+                return Err(Stop::Unchecked);
+            }
+            let compiled = Pattern::new(pattern, Flags::default()).map_err(|_| Stop::Unchecked)?;
+            self.patterns.insert(pattern, compiled);
+        }
+        let compiled = self.patterns.get(pattern).ok_or(Stop::Unchecked)?;
+        compiled.is_in(text).map_err(|_| Stop::Unchecked)
     }
 
     fn object(&mut self, fields: &'a Map<String, Value>, members: &Map<String, Value>, depth: usize) -> Checked {
@@ -206,7 +228,7 @@ impl<'a> Checker<'a> {
         self.require(limit("maxItems").is_none_or(|most| size <= most), "maxItems")?;
         if fields.get("uniqueItems") == Some(&Value::Bool(true)) {
             self.steps += items.len() * items.len() / 8;
-            if self.steps > STEPS_MAX {
+            if self.steps > self.steps_max {
                 return Err(Stop::Unchecked);
             }
             let repeats = |(at, one): (usize, &Value)| items.iter().take(at).any(|other| equal(one, other));
@@ -223,11 +245,17 @@ impl<'a> Checker<'a> {
             self.inside(&at.to_string(), |checker| checker.at(schema, item, depth + 1))?;
         }
         if let Some(schema) = fields.get("contains") {
-            let mut any = false;
+            let (least, most) = (limit("minContains").unwrap_or(1.0), limit("maxContains"));
+            let mut found = 0;
             for item in items {
-                any = any || self.fits(schema, item, depth)?;
+                if most.is_none() && super::measure::number(found) >= least {
+                    break;
+                }
+                found += usize::from(self.fits(schema, item, depth)?);
             }
-            self.require(any, "contains")?;
+            let found = super::measure::number(found);
+            self.require(found >= least, "contains")?;
+            self.require(most.is_none_or(|most| found <= most), "maxContains")?;
         }
         Ok(())
     }
@@ -261,6 +289,10 @@ impl<'a> Checker<'a> {
         if let Some(schema) = fields.get("not") {
             let fits = self.fits(schema, value, depth)?;
             self.require(!fits, "not")?;
+        }
+        let dependent = fields.get("dependentSchemas").and_then(Value::as_object);
+        for (_, schema) in dependent.into_iter().flatten().filter(|(name, _)| value.get(name.as_str()).is_some()) {
+            self.at(schema, value, depth + 1)?;
         }
         if let Some(condition) = fields.get("if") {
             let branch = if self.fits(condition, value, depth)? { "then" } else { "else" };

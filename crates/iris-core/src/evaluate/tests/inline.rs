@@ -158,14 +158,20 @@ fn time_that_runs_out_within_a_trace_is_said_and_never_passed() {
     let within = |asked_max: usize| {
         let asked = std::cell::Cell::new(0);
         let is_spent = || asked.replace(asked.get() + 1) >= asked_max;
-        compose(&judge_trace_within(&rules, &many, &Settings::default(), now(), &is_spent))
+        compose(&judge_trace_within(
+            &rules,
+            &many,
+            &Settings::default(),
+            &Given { is_spent: &is_spent, ..Given::at(now()) },
+        ))
     };
     assert_eq!(within(usize::MAX).state, VerdictState::Pass);
     // The first run was judged whole, the second not at all.
     let verdict = within(rules.pick(EvalType::All).count());
     assert_eq!((verdict.state, verdict.basis), (VerdictState::Unknown, Basis::CriticalUnknown));
     let trace = Trace { in_progress: true, ..many.clone() };
-    let shown = provisional_within(&rules, &trace, &Settings::default(), now(), &|| true);
+    let shown =
+        provisional_within(&rules, &trace, &Settings::default(), &Given { is_spent: &|| true, ..Given::at(now()) });
     assert_eq!(compose(&shown).state, VerdictState::Unknown);
 }
 
