@@ -45,7 +45,7 @@ use owner::{Command, Owner};
 pub use status::{LaneLag, PipelineStatus, SetAside};
 
 /// Bytes of journal records that are decoded and not yet with the writer.
-const WINDOW_BYTES: usize = 16 << 20;
+const WINDOW_BYTES: usize = 8 << 20;
 /// The lanes the store follows.
 const LANES: [Lane; 2] = [Lane::Traces, Lane::Logs];
 /// Commands that wait for the owner before their senders do.
