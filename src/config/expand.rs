@@ -33,7 +33,7 @@ fn expand(tree: Value, env: &[(String, String)], shape: Shape<'_>, path: &str) -
     Ok(match tree {
         Value::String(text) => resolve(text, env, shape)?,
         Value::Array(items) => {
-            let shape = if matches!(shape, Shape::List) { Shape::Text } else { Shape::Any };
+            let shape = shape.item();
             Value::Array(items.into_iter().map(|item| expand(item, env, shape, path)).collect::<Result<_, _>>()?)
         }
         Value::Object(fields) => {

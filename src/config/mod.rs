@@ -3,6 +3,7 @@
 //! Defaults < file (YAML or JSON) < environment < flags. Every room declares its keys beside the code that obeys
 //! them; this room only finds, merges and checks. It never reads the process environment itself: sources are values.
 
+mod document;
 mod env;
 mod expand;
 mod keys;
@@ -11,6 +12,7 @@ mod yaml;
 
 use std::path::PathBuf;
 
+pub use document::{page, yaml};
 pub use env::{FLAT, Flat};
 pub use expand::read_file;
 
@@ -22,7 +24,7 @@ use serde_json::Value;
 use shape::Shape;
 
 /// Everything a user can set.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where everything is kept: database, journal, rules, audit log, `runtime.json`.
@@ -31,6 +33,9 @@ pub struct Config {
     pub receive: crate::receive::Config,
     /// The web door: `/mcp` and `/api/v1`.
     pub web: crate::serve::Config,
+    /// Keys with a name, a tenant and scopes, for the OTLP doors and the web door. With any of them set, a request
+    /// without a key is refused.
+    pub keys: Vec<crate::door::KeyConfig>,
     /// The tools, whichever door they are called through.
     pub mcp: crate::serve::McpConfig,
     /// The ops door: `/livez`, `/readyz`, `/metrics`.
@@ -56,7 +61,7 @@ pub struct Config {
 }
 
 /// The folder that holds everything.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Home(pub PathBuf);
 
@@ -167,8 +172,10 @@ impl Config {
     /// What the rooms refuse in it, one line a problem.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        problems.extend(self.receive.problems());
-        problems.extend(self.web.problems());
+        let has_keys = !self.keys.is_empty();
+        problems.extend(crate::door::KeyConfig::problems(&self.keys));
+        problems.extend(self.receive.problems(has_keys));
+        problems.extend(self.web.problems(has_keys));
         problems.extend(self.mcp.problems());
         problems.extend(self.forward.problems());
         if self.forward.tool_traces {

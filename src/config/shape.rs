@@ -11,6 +11,9 @@ const TEXT_MAPS: &[&str] = &["forward.headers"];
 /// Lists whose items are maps of their own; every other list is of texts.
 const MAP_LISTS: &[&str] = &["cost.prices"];
 
+/// Lists whose items are maps of texts and, under a plural name, lists of texts.
+const ENTRY_LISTS: &[&str] = &["keys"];
+
 /// The units that stand last in names: a key that is not set by default still shows that it is a number.
 const UNITS: [&str; 6] = ["_max", "_min", "_ms", "_bytes", "_days", "_usd"];
 
@@ -23,6 +26,10 @@ pub enum Shape<'a> {
     Texts,
     /// A list of texts.
     List,
+    /// A list of entries.
+    Entries,
+    /// A map of texts and, under a plural name, lists of texts.
+    Entry,
     /// Text, whatever it looks like: a key of digits is no number.
     Text,
     /// What it looks like.
@@ -41,6 +48,7 @@ impl<'a> Shape<'a> {
             Value::Object(fields) if fields.is_empty() => Self::Any,
             Value::Object(fields) => Self::Keys(fields),
             Value::Array(_) if MAP_LISTS.contains(&path) => Self::Any,
+            Value::Array(_) if ENTRY_LISTS.contains(&path) => Self::Entries,
             Value::Array(_) => Self::List,
             Value::Null if UNITS.iter().any(|unit| path.ends_with(unit)) => Self::Any,
             Value::Null | Value::String(_) => Self::Text,
@@ -57,7 +65,21 @@ impl<'a> Shape<'a> {
                 (name, shape)
             }
             Self::Texts => (name.to_owned(), Self::Text),
-            Self::List | Self::Text | Self::Any => (name.to_owned(), Self::Any),
+            Self::Entry => {
+                let name = keys::to_snake(name);
+                let shape = if name.ends_with('s') { Self::List } else { Self::Text };
+                (name, shape)
+            }
+            Self::List | Self::Entries | Self::Text | Self::Any => (name.to_owned(), Self::Any),
+        }
+    }
+
+    /// What an item of the list at this place is.
+    pub const fn item(self) -> Self {
+        match self {
+            Self::List => Self::Text,
+            Self::Entries => Self::Entry,
+            _ => Self::Any,
         }
     }
 
@@ -78,7 +100,9 @@ impl<'a> Shape<'a> {
                 .ok()
                 .filter(Value::is_array)
                 .unwrap_or_else(|| text.split(',').map(|one| Value::String(one.trim().to_owned())).collect()),
-            Self::Any | Self::Keys(_) | Self::Texts => serde_json::from_str(text).unwrap_or_else(|_| as_text()),
+            Self::Any | Self::Keys(_) | Self::Texts | Self::Entries | Self::Entry => {
+                serde_json::from_str(text).unwrap_or_else(|_| as_text())
+            }
         }
     }
 }

@@ -196,3 +196,26 @@ fn prices_are_set_and_checked() {
         assert!(load(&format!("cost: {{prices: [{wrong}]}}\n"), &[]).is_err(), "{wrong}");
     }
 }
+
+/// Guarantees: a list of keys is read as it is written, digits and references too, and prints without the keys.
+#[test]
+fn keys_are_read_as_they_are_written() {
+    let file =
+        "keys:\n  - name: one\n    key: 0123\n  - {name: two, key: '${env:K}', tenant: red, scopes: [read, admin]}\n";
+    let sources = Sources {
+        file: Some(("f.yaml".to_owned(), file.to_owned())),
+        env: vec![("K".to_owned(), "0x1f".to_owned())],
+        ..Sources::default()
+    };
+    let config = Config::load(&sources).unwrap().config;
+    let keys: Vec<&str> = config.keys.iter().map(|key| key.key.as_ref().unwrap().expose_secret()).collect();
+    assert_eq!(keys, ["0123", "0x1f"]);
+    assert_eq!(
+        (config.keys[0].tenant.as_str(), config.keys[0].scopes.len(), config.keys[1].scopes.len()),
+        ("local", 2, 2)
+    );
+    assert!(!config.effective().to_string().contains("0123") && !config.effective().to_string().contains("0x1f"));
+    let wrong =
+        Sources { file: Some(("f.yaml".to_owned(), "keys: [{name: one, kay: x}]".to_owned())), ..Sources::default() };
+    assert!(Config::load(&wrong).unwrap_err().to_string().contains("kay"));
+}

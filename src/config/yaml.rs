@@ -28,7 +28,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
         match self.shape {
-            Shape::Keys(_) | Shape::Texts | Shape::List => reader.deserialize_any(self),
+            Shape::Keys(_) | Shape::Texts | Shape::List | Shape::Entries | Shape::Entry => reader.deserialize_any(self),
             Shape::Text => reader.deserialize_option(Text),
             Shape::Any => Value::deserialize(reader),
         }
@@ -56,7 +56,7 @@ impl<'de> Visitor<'de> for Place<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        let shape = if matches!(self.shape, Shape::List) { Shape::Text } else { Shape::Any };
+        let shape = self.shape.item();
         while let Some(item) = items.next_element_seed(Place { shape, path: self.path.clone() })? {
             list.push(item);
         }

@@ -7,7 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Where a door listens: an address with a port (0 picks a free one), or `off`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(with = "String")]
 pub enum Listen {
     /// Closed.
     Off,

@@ -6,13 +6,17 @@
 mod bearer;
 mod connections;
 mod guard;
+mod keys;
 mod listen;
 #[cfg(test)]
 pub(crate) mod probe;
+mod rate;
 mod secret;
 
-pub use bearer::{Unwelcome, bearer};
+pub use bearer::Unwelcome;
 pub use connections::{Event, accept, serve};
 pub use guard::{Guard, Refused};
+pub use keys::{Holder, KeyConfig, Keys, from_file};
 pub use listen::{Listen, bind};
+pub use rate::Rate;
 pub use secret::hidden;

@@ -54,7 +54,7 @@ const SYNC_INTERVAL_MAX_MS: u64 = 1000;
 const SEQ_JUMP: u64 = 1 << 20;
 
 /// The journal's settings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Bytes on disk for everything accepted and not yet both stored and forwarded: 70 % for traces, 20 % for
@@ -103,7 +103,7 @@ impl Config {
 }
 
 /// When accepted bytes are forced to disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Sync {
     /// Before the sender is answered.

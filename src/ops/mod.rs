@@ -22,7 +22,7 @@ use crate::door::{self, Guard, Listen, Refused};
 pub use metrics::{Family, Kind, Sample};
 
 /// Settings of the ops door.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Address of the ops door, or `off`. It tells counts and states, never what an agent said.

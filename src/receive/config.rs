@@ -18,7 +18,7 @@ const BODY_SHARE: u64 = 16;
 const CONNECTIONS_LIMIT: u32 = 65_536;
 
 /// The OTLP doors.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// OTLP/gRPC.
@@ -30,13 +30,14 @@ pub struct Config {
     pub body_bytes_max: Option<u64>,
     /// The bearer token that every OTLP request must carry. Unset: none is asked for.
     #[serde(serialize_with = "crate::door::hidden")]
+    #[schemars(with = "Option<String>")]
     pub token: Option<SecretString>,
     /// A file that holds the token, instead of `token`.
     pub token_file: Option<PathBuf>,
 }
 
 /// OTLP/gRPC.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GrpcConfig {
     /// The address to listen at, such as `127.0.0.1:4317`; port 0 picks a free one, `off` closes the door.
@@ -48,7 +49,7 @@ pub struct GrpcConfig {
 }
 
 /// OTLP/HTTP.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
     /// The address to listen at, such as `127.0.0.1:4318`; port 0 picks a free one, `off` closes the door.
@@ -83,10 +84,10 @@ impl Default for HttpConfig {
 }
 
 impl Config {
-    /// Everything that stops these settings from being used, one sentence each.
-    pub fn problems(&self) -> Vec<String> {
+    /// Everything that stops these settings from being used, one sentence each. `has_keys`: callers need one of `keys`.
+    pub fn problems(&self, has_keys: bool) -> Vec<String> {
         let mut problems = Vec::new();
-        let has_token = self.token.is_some() || self.token_file.is_some();
+        let has_token = has_keys || self.token.is_some() || self.token_file.is_some();
         let doors = [
             ("receive.grpc", self.grpc.listen, self.grpc.allow_unauthenticated, self.grpc.connections_max),
             ("receive.http", self.http.listen, self.http.allow_unauthenticated, self.http.connections_max),
@@ -94,7 +95,7 @@ impl Config {
         for (name, listen, allow_unauthenticated, connections_max) in doors {
             if listen.beyond_loopback() && !has_token && !allow_unauthenticated {
                 problems.push(format!(
-                    "{name}.listen: {listen} can be reached from outside, so set receive.token_file or \
+                    "{name}.listen: {listen} can be reached from outside, so set receive.token_file, keys or \
                      {name}.allow_unauthenticated: true"
                 ));
             }
@@ -160,20 +161,20 @@ mod tests {
     #[test]
     fn a_door_beyond_loopback_needs_a_token_or_the_word_of_its_owner() {
         let open = r#"{"grpc": {"listen": "0.0.0.0:4317"}, "http": {"listen": "[::]:4318"}}"#;
-        let problems = config(open).problems();
+        let problems = config(open).problems(false);
         assert_eq!(problems.len(), 2, "{problems:?}");
         assert!(problems[0].starts_with("receive.grpc.listen: 0.0.0.0:4317 can be reached"), "{problems:?}");
         assert!(problems[1].contains("receive.http.allow_unauthenticated"), "{problems:?}");
         let one =
             r#"{"grpc": {"listen": "0.0.0.0:4317", "allow_unauthenticated": true}, "http": {"listen": "[::]:4318"}}"#;
-        assert_eq!(config(one).problems().len(), 1, "said for one door only");
+        assert_eq!(config(one).problems(false).len(), 1, "said for one door only");
         let mut with_token = config(open);
         with_token.token = Some("t".into());
-        assert_eq!(with_token.problems(), Vec::<String>::new());
+        assert_eq!(with_token.problems(false), Vec::<String>::new());
         for loopback in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "off"] {
             let mut config = Config::default();
             config.grpc.listen = loopback.parse().unwrap();
-            assert_eq!(config.problems(), Vec::<String>::new(), "{loopback}");
+            assert_eq!(config.problems(false), Vec::<String>::new(), "{loopback}");
         }
     }
 
@@ -181,7 +182,7 @@ mod tests {
     fn every_problem_is_named_at_once() {
         let json = r#"{"body_bytes_max": 1, "token": " ", "token_file": "/x", "grpc": {"listen": "127.0.0.1:9", "connections_max": 0},
             "http": {"listen": "127.0.0.1:9", "allowed_hosts": ["a b"], "allowed_origins": ["null"]}}"#;
-        assert_eq!(config(json).problems().len(), 7, "{:?}", config(json).problems());
+        assert_eq!(config(json).problems(false).len(), 7, "{:?}", config(json).problems(false));
     }
 
     #[test]

@@ -17,11 +17,11 @@ mod shared;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use secrecy::SecretString;
+use iris_core::contract::Scope;
+use iris_core::model::Tenant;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 
 pub use config::{Config, GrpcConfig, HttpConfig};
 
-use crate::door::{self, Guard, Listen};
+use crate::door::{self, Guard, Holder, KeyConfig, Keys, Listen};
 use crate::ingest::{Admission, Inlet, add};
 use crate::journal;
 use shared::{Door, Shared};
@@ -51,15 +51,6 @@ pub enum Error {
     /// An address cannot be listened at.
     #[error(transparent)]
     Listen(io::Error),
-    /// The token cannot be read.
-    #[error("receive.token_file: cannot read {}", path.display())]
-    Token {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        #[source]
-        source: io::Error,
-    },
 }
 
 /// The open doors.
@@ -78,15 +69,20 @@ impl Doors {
     /// The settings contradict themselves, or an address or the token file cannot be had. Nothing is open then.
     pub async fn open(
         config: &Config,
+        keys: &[KeyConfig],
         inlet: Inlet,
         admission: Admission,
         memory_limit_bytes: u64,
     ) -> Result<Self, Error> {
-        let problems = config.problems();
+        let problems = config.problems(!keys.is_empty());
         if !problems.is_empty() {
             return Err(Error::Settings(problems));
         }
-        let shared = Shared::new(inlet, admission, config.body_bytes(memory_limit_bytes), token(config).await?);
+        let (settings, keys) = (config.clone(), keys.to_vec());
+        let keys = tokio::task::spawn_blocking(move || admitted(&settings, &keys));
+        let keys = keys.await.map_err(io::Error::other).map_err(Error::Listen)?;
+        let keys = keys.map_err(|problem| Error::Settings(vec![problem]))?;
+        let shared = Shared::new(inlet, admission, config.body_bytes(memory_limit_bytes), keys);
         Self::open_with(config, shared).await
     }
 
@@ -183,15 +179,19 @@ async fn bind(door: &str, setting: &str, listen: Listen) -> Result<Option<(TcpLi
     Ok(Some((listener, bound)))
 }
 
-async fn token(config: &Config) -> Result<Option<SecretString>, Error> {
-    let Some(path) = &config.token_file else { return Ok(config.token.clone()) };
-    let failed = |source| Error::Token { path: path.clone(), source };
-    let text = tokio::fs::read_to_string(path).await.map_err(failed)?;
-    let token = text.trim();
-    if token.is_empty() {
-        return Err(Error::Settings(vec!["receive.token_file: the file is empty".to_owned()]));
+/// Everybody who may send: the holders of keys, and whoever has the token of these doors.
+fn admitted(config: &Config, keys: &[KeyConfig]) -> Result<Keys, String> {
+    let known = Keys::read(keys)?;
+    let token = match (&config.token, &config.token_file) {
+        (Some(token), _) => Some(token.clone()),
+        (None, Some(path)) => Some(door::from_file("receive.token_file", path)?),
+        (None, None) => None,
+    };
+    let holder = || Holder { name: "receive.token".to_owned(), tenant: Tenant::local(), scopes: vec![Scope::Write] };
+    match token {
+        Some(token) => known.and(&token, holder()),
+        None => Ok(known),
     }
-    Ok(Some(token.into()))
 }
 
 #[cfg(test)]

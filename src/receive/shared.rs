@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use http::HeaderMap;
+use iris_core::contract::Scope;
 use iris_core::model::{Lane, Tenant};
 use iris_core::otlp::Encoding;
-use secrecy::SecretString;
 use tokio::sync::Semaphore;
 
 use super::fault::{Fault, READ_TIMEOUT};
 use super::intake::{self, Compression};
-use crate::door::{Guard, bearer};
+use crate::door::{Guard, Keys, Unwelcome};
 use crate::ingest::{Accepted, Admission, DoorCounters, Inlet, Permit, Submission};
 use crate::journal;
 
@@ -35,7 +35,8 @@ pub(super) struct Shared {
     pub(super) inlet: Inlet,
     pub(super) admission: Admission,
     pub(super) body_bytes_max: usize,
-    pub(super) token: Option<SecretString>,
+    /// Who may send; when there are none, everybody.
+    pub(super) keys: Keys,
     /// How long a whole body may take to arrive.
     pub(super) read_timeout: Duration,
     inflating: Semaphore,
@@ -43,12 +44,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(inlet: Inlet, admission: Admission, body_bytes_max: usize, token: Option<SecretString>) -> Self {
+    pub(super) fn new(inlet: Inlet, admission: Admission, body_bytes_max: usize, keys: Keys) -> Self {
         Self {
             inlet,
             admission,
             body_bytes_max,
-            token,
+            keys,
             read_timeout: READ_TIMEOUT,
             inflating: Semaphore::new(INFLATING_MAX),
             activity: Activity::default(),
@@ -65,17 +66,22 @@ impl Door {
         self.shared.inlet.counters().door(self.kind)
     }
 
-    /// Refuses who does not carry the token, when there is one.
-    pub(super) fn authenticate(&self, headers: &HeaderMap) -> Result<(), Fault> {
-        match &self.shared.token {
-            Some(token) => Ok(bearer(headers, token)?),
-            None => Ok(()),
+    /// Whose data is sent here. Refuses who does not carry a key that may write, when there are any.
+    pub(super) fn authenticate(&self, headers: &HeaderMap) -> Result<Tenant, Fault> {
+        if self.shared.keys.is_empty() {
+            return Ok(Tenant::local());
+        }
+        let holder = self.shared.keys.admit(headers)?;
+        match holder.scopes.contains(&Scope::Write) {
+            true => Ok(holder.tenant.clone()),
+            false => Err(Unwelcome::Wrong.into()),
         }
     }
 
     /// Undoes the compression, and submits.
     pub(super) async fn take(
         &self,
+        tenant: Tenant,
         lane: Lane,
         encoding: Encoding,
         compression: Option<Compression>,
@@ -90,7 +96,7 @@ impl Door {
                 intake::inflate(compression, body, self.shared.body_bytes_max, permit).await?
             }
         };
-        let submission = Submission { lane, tenant: Tenant::local(), door: self.kind, encoding, body };
+        let submission = Submission { lane, tenant, door: self.kind, encoding, body };
         Ok(self.shared.inlet.submit(submission, permit).await?)
     }
 }

@@ -27,7 +27,7 @@ use crate::ops::{self, Ops};
 use crate::receive::Doors;
 use crate::rulebook::Rulebook;
 use crate::store::Store;
-use crate::tools::{App, Backend, World};
+use crate::tools::{App, Backend, Facts, World};
 use crate::{serve, telemetry};
 
 /// The whole time a drain may take.
@@ -104,7 +104,8 @@ impl Sidecar {
         let (closing, ending, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
         let web = listen("web", "web.listen", config.web.listen).await?;
         let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
-        let doors = Doors::open(&config.receive, inlet, admission.clone(), memory).await?;
+        let spans = serve::Spans { inlet: inlet.clone(), admission: admission.clone() };
+        let doors = Doors::open(&config.receive, &config.keys, inlet, admission.clone(), memory).await?;
         let forwarder = target.map(|target| forward::start(&journal, &target, None, &deleted, &ending)).transpose()?;
         if is_alone && forwarder.is_none() {
             for lane in Lane::ALL {
@@ -120,6 +121,7 @@ impl Sidecar {
             world: World::REAL,
             backend: OnceLock::new(),
             started: telemetry::now(),
+            facts: facts(&config, web.as_ref()),
         });
         let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
         let ops = state::ops(&app, &journal, &counters, &admission, forwarder.as_ref());
@@ -127,8 +129,10 @@ impl Sidecar {
             tasks.spawn(watched("ops", ops::serve(listener, Arc::clone(&ops), ending.clone())));
         }
         if let Some(listener) = web {
-            let (app, closing, web) = (Arc::clone(&app), closing.clone(), config.web.clone());
-            let serving = async move { serve::serve(listener, &web, message_bytes_max, app, closing).await };
+            let (app, closing, web, keys) =
+                (Arc::clone(&app), closing.clone(), config.web.clone(), config.keys.clone());
+            let serving =
+                async move { serve::serve(listener, &web, &keys, message_bytes_max, app, Some(spans), closing).await };
             tasks.spawn(watched("web", serving));
         }
         let (folder, for_socket) = (home.path().to_owned(), closing.clone());
@@ -298,6 +302,19 @@ fn mind(app: &App, cost: &iris_core::price::Config) -> ingest::Mind {
             tracing::warn!(?problems, "prices of cost.prices are left out");
             mind
         }
+    }
+}
+
+/// What the tools tell of this process.
+fn facts(config: &Config, web: Option<&TcpListener>) -> Facts {
+    let address = web.and_then(|listener| listener.local_addr().ok());
+    Facts {
+        web: address.map(|address| format!("http://{address}")),
+        retention_days: config.retention.days,
+        sweep_interval_hours: config.retention.sweep_interval_hours,
+        mcp_per_minute: config.web.rate_limit.mcp,
+        read_only: config.mcp.read_only,
+        stored_text: config.mcp.stored_text,
     }
 }
 

@@ -1,98 +1,122 @@
 //! The HTTP API: the tools by name, and the readings a page or a script wants.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
-use axum::routing::{get, post};
-use iris_core::contract::{Error, TOOLS, printable};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::{Extension, http};
+use iris_core::contract::{Error, NoArgs, TOOLS, parse, printable};
 use serde_json::{Map, Value, json};
 
 use super::message::too_large;
-use super::read_body;
+use super::routes::{Does, ROUTES, Route};
+use super::{openapi, read_body};
 use crate::tools::{App, Caller};
 
 /// The routes under `/api/v1`.
 pub(super) fn routes(app: Arc<App>, message_bytes_max: usize) -> Router {
-    let call = move |state: State<Arc<App>>, name: Path<String>, headers: HeaderMap, body: Body| {
-        tool(message_bytes_max, state, name, headers, body)
-    };
-    Router::new()
-        .route("/health", get(health))
-        .route("/tools", get(tools))
-        .route("/tools/{name}", post(call))
-        .route("/traces", get(traces))
-        .route("/traces/{trace_id}", get(trace))
-        .with_state(Arc::clone(&app))
+    let mut router = Router::new();
+    for route in ROUTES.iter().filter(|route| !matches!(route.does, Does::Rules(_))) {
+        router = router.route(route.path, method(route, Arc::clone(&app), message_bytes_max));
+    }
+    router
         .merge(super::rules::routes(app, message_bytes_max))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
 }
 
-/// Answers every path that does not exist.
-pub(super) async fn no_route() -> Response {
-    let valid = [
-        "/mcp",
-        "/api/v1/health",
-        "/api/v1/tools",
-        "/api/v1/tools/{name}",
-        "/api/v1/traces",
-        "/api/v1/traces/{trace_id}",
-        "/api/v1/rules",
-        "/api/v1/rules/builtin",
-        "/api/v1/rules/custom",
-        "/api/v1/rules/custom/{id}",
-        "/api/v1/rules/custom/preview",
-        "/api/v1/audit",
-    ];
-    (StatusCode::NOT_FOUND, Json(json!({ "error": "no such path", "valid": valid }))).into_response()
+fn method(route: &'static Route, app: Arc<App>, message_bytes_max: usize) -> MethodRouter {
+    let filter = if route.method == "POST" { MethodFilter::POST } else { MethodFilter::GET };
+    let answer = move |caller: Option<Extension<Caller>>,
+                       Path(path): Path<HashMap<String, String>>,
+                       RawQuery(query): RawQuery,
+                       headers: HeaderMap,
+                       body: Body| {
+        let app = Arc::clone(&app);
+        async move {
+            let asked = Asked { route, path, query: query.unwrap_or_default(), headers, body };
+            let caller = caller.map(|Extension(caller)| caller);
+            match asked.answer(&app, caller.as_ref(), message_bytes_max).await {
+                Ok(Answer::Value(value)) => {
+                    let status = StatusCode::from_u16(route.status).unwrap_or(StatusCode::OK);
+                    (status, Json(value)).into_response()
+                }
+                Ok(Answer::Whole(response)) => response,
+                Err(error) => refused(&error),
+            }
+        }
+    };
+    on(filter, answer)
 }
 
-async fn wrong_method() -> Response {
-    (StatusCode::METHOD_NOT_ALLOWED, Json(json!({ "error": "this path does not take that method" }))).into_response()
-}
-
-async fn health(State(app): State<Arc<App>>) -> Response {
-    let health = app.health();
-    let status = if health["status"] == "ok" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(health)).into_response()
-}
-
-async fn tools() -> Response {
-    let tools: Vec<Value> = TOOLS
-        .iter()
-        .map(|tool| {
-            json!({
-                "name": tool.name, "title": tool.title, "description": (tool.describe)(),
-                "arguments": (tool.arguments)(), "reply": (tool.reply)(),
-            })
-        })
-        .collect();
-    Json(json!({ "tools": tools })).into_response()
-}
-
-async fn tool(
-    message_bytes_max: usize,
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
+/// One request.
+struct Asked {
+    route: &'static Route,
+    path: HashMap<String, String>,
+    query: String,
     headers: HeaderMap,
     body: Body,
-) -> Response {
-    let reply = match body_json(&headers, body, message_bytes_max).await {
-        Ok(arguments) => app.call(&name, arguments, &Caller::local()).await,
-        Err(refused) => return *refused,
-    };
-    answer(reply)
+}
+
+enum Answer {
+    Value(Value),
+    Whole(Response),
+}
+
+impl Asked {
+    async fn answer(self, app: &App, caller: Option<&Caller>, message_bytes_max: usize) -> Result<Answer, Error> {
+        let route = self.route;
+        if route.does == Does::Health {
+            return Ok(Answer::Whole(health(app)));
+        }
+        // The gate names a caller on every path but the open ones.
+        let Some(caller) = caller else { return Ok(Answer::Whole(http::StatusCode::UNAUTHORIZED.into_response())) };
+        let query = query_json(&self.query, &route.takes().0)?;
+        let named = self.path.values().next().map(String::as_str).unwrap_or_default().to_owned();
+        let value = match route.does {
+            // Served by rooms of their own.
+            Does::Health | Does::Rules(_) => Value::Null,
+            Does::Asked(tool) => app.call(tool, query, caller).await?,
+            Does::Evaluations => app.evaluations(&parse(query)?, caller).await?,
+            Does::Summary => app.summary(&parse(query)?, caller).await?,
+            Does::Capabilities => parse::<NoArgs>(query).map(|_| app.capabilities(caller))?.await?,
+            Does::OpenApi => parse::<NoArgs>(query).map(|_| openapi::document())?,
+            Does::Tools => parse::<NoArgs>(query).map(|_| tools(app))?,
+            Does::Trace => parse::<NoArgs>(query).map(|_| app.trace_detail(&named, caller))?.await?,
+            Does::Evaluation => {
+                parse::<NoArgs>(query)?;
+                match app.evaluation(&named, caller).await? {
+                    Some(evaluation) => evaluation,
+                    None => {
+                        let body = json!({ "error": "no evaluation has that id" });
+                        return Ok(Answer::Whole((StatusCode::NOT_FOUND, Json(body)).into_response()));
+                    }
+                }
+            }
+            Does::Posted(_) | Does::AnyTool => {
+                parse::<NoArgs>(query)?;
+                let tool = if let Does::Posted(tool) = route.does { tool } else { named.as_str() };
+                let arguments = match body_json(&self.headers, self.body, message_bytes_max).await {
+                    Ok(arguments) => arguments,
+                    Err(response) => return Ok(Answer::Whole(*response)),
+                };
+                app.call(tool, arguments, caller).await?
+            }
+        };
+        Ok(Answer::Value(value))
+    }
 }
 
 /// A body as JSON; an empty one is no arguments.
 pub(super) async fn body_json(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Value, Box<Response>> {
     let Some(body) = read_body(body, bytes_max).await else {
         let error = Error::invalid_argument("", too_large(bytes_max));
-        return Err(Box::new((StatusCode::PAYLOAD_TOO_LARGE, Json(error.envelope())).into_response()));
+        return Err(Box::new((StatusCode::PAYLOAD_TOO_LARGE, Json(told(&error))).into_response()));
     };
     if !is_json(headers) {
         let body = json!({ "error": "the body must be application/json" });
@@ -104,37 +128,68 @@ pub(super) async fn body_json(headers: &HeaderMap, body: Body, bytes_max: usize)
     let unread = |error: &serde_json::Error| {
         Error::invalid_argument("", format!("the body is not JSON: {}", without_text(error)))
     };
-    serde_json::from_slice(&body).map_err(|error| Box::new(answer(Err(unread(&error)))))
+    serde_json::from_slice(&body).map_err(|error| Box::new(refused(&unread(&error))))
 }
 
-async fn traces(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Response {
-    let reply = match query_json(query.as_deref().unwrap_or_default(), "get_traces") {
-        Ok(arguments) => app.call("get_traces", arguments, &Caller::local()).await,
-        Err(error) => Err(error),
-    };
-    answer(reply)
-}
-
-async fn trace(State(app): State<Arc<App>>, Path(trace_id): Path<String>, RawQuery(query): RawQuery) -> Response {
-    if query.is_some_and(|query| !query.is_empty()) {
-        return answer(Err(Error::invalid_argument("", "this path takes no query parameters")));
+/// Answers every path that does not exist.
+pub(super) async fn no_route() -> Response {
+    let mut valid = vec!["/mcp".to_owned()];
+    for route in ROUTES {
+        let path = format!("/api/v1{}", route.path);
+        if !valid.contains(&path) {
+            valid.push(path);
+        }
     }
-    answer(app.trace_detail(&trace_id, &Caller::local()).await)
+    (StatusCode::NOT_FOUND, Json(json!({ "error": "no such path", "valid": valid }))).into_response()
 }
 
+async fn wrong_method() -> Response {
+    (StatusCode::METHOD_NOT_ALLOWED, Json(json!({ "error": "this path does not take that method" }))).into_response()
+}
+
+fn health(app: &App) -> Response {
+    let health = app.health();
+    let status = if health["status"] == "ok" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(health)).into_response()
+}
+
+fn tools(app: &App) -> Value {
+    let tools: Vec<Value> = TOOLS
+        .iter()
+        .filter(|tool| app.offers(tool))
+        .map(|tool| {
+            json!({
+                "name": tool.name, "title": tool.title, "description": (tool.describe)(),
+                "arguments": (tool.arguments)(), "reply": (tool.reply)(),
+            })
+        })
+        .collect();
+    json!({ "tools": tools })
+}
+
+/// A failure as this API tells it: the contract's envelope, and its sentence beside it for clients that look for one.
+fn told(error: &Error) -> Value {
+    let mut body = error.envelope();
+    body["message"] = Value::String(error.message.clone());
+    body
+}
+
+/// A reply, or a refusal.
 pub(super) fn answer(reply: Result<Value, Error>) -> Response {
     match reply {
         Ok(value) => Json(value).into_response(),
-        Err(error) => {
-            let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let mut response = (status, Json(error.envelope())).into_response();
-            if let Some(wait) = error.retry_after_ms {
-                let seconds = wait.div_ceil(1000).max(1);
-                response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-            }
-            response
-        }
+        Err(error) => refused(&error),
     }
+}
+
+fn refused(error: &Error) -> Response {
+    let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (status, Json(told(error))).into_response();
+    if let Some(wait) = error.retry_after_ms {
+        let seconds = wait.div_ceil(1000).max(1);
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -146,13 +201,15 @@ fn without_text(error: &serde_json::Error) -> String {
     format!("line {} column {}", error.line(), error.column())
 }
 
-/// Query parameters as a tool's arguments: numbers and truth values by their looks, where the tool has such a type.
-pub(super) fn query_json(query: &str, tool: &str) -> Result<Value, Error> {
-    let schema = iris_core::contract::tool(tool).map(|tool| (tool.arguments)()).unwrap_or_default();
+/// Query parameters as arguments: numbers and truth values by their looks, where the schema has such a type.
+pub(super) fn query_json(query: &str, schema: &Value) -> Result<Value, Error> {
     let mut fields = Map::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let (name, value) = (name.into_owned(), value.into_owned());
-        let value = match type_of(&schema, &name) {
+        // The name that the published client has for it.
+        let takes_session = name == "session" && schema["properties"].get("session_id").is_some();
+        let name = if takes_session { "session_id".to_owned() } else { name };
+        let value = match schema["properties"][&name]["type"].as_str().unwrap_or_default() {
             "number" | "integer" | "boolean" => serde_json::from_str(&value).unwrap_or(Value::String(value)),
             _ => Value::String(value),
         };
@@ -161,14 +218,4 @@ pub(super) fn query_json(query: &str, tool: &str) -> Result<Value, Error> {
         }
     }
     Ok(Value::Object(fields))
-}
-
-fn type_of<'a>(schema: &'a Value, name: &str) -> &'a str {
-    match &schema["properties"][name]["type"] {
-        Value::String(one) => one,
-        Value::Array(several) => {
-            several.iter().filter_map(Value::as_str).find(|one| *one != "null").unwrap_or("string")
-        }
-        _ => "string",
-    }
 }

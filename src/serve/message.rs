@@ -19,6 +19,9 @@ const INVALID_REQUEST: i32 = -32600;
 /// From here down to -32019 the codes are the implementation's own.
 const UNAVAILABLE: i32 = -32000;
 
+/// Too many requests; from -32000 down to -32099 the codes are a server's own.
+const TOO_OFTEN: i32 = -32029;
+
 /// The setting that bounds a message, as messages name it.
 pub const LIMIT_SETTING: &str = "mcp.message_bytes_max";
 
@@ -69,6 +72,11 @@ impl Refusal {
     /// The request is not served, for what stands around the message.
     pub(super) fn not_served(why: &str) -> Self {
         Self::new(INVALID_REQUEST, why)
+    }
+
+    /// The caller asks too often.
+    pub(super) fn too_often(why: &str) -> Self {
+        Self::new(TOO_OFTEN, why)
     }
 
     /// More bytes than one message may have.

@@ -4,24 +4,27 @@
 //! checked before a body is read.
 
 mod api;
+mod gate;
 mod lines;
 mod mcp;
 mod message;
+mod openapi;
+mod otlp;
 mod relay;
+mod routes;
 mod rules;
 mod socket;
 mod streamable;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::middleware::from_fn_with_state;
+use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use secrecy::{ExposeSecret, SecretString};
@@ -29,11 +32,13 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::{self, Guard, Listen, Unwelcome, bearer};
+use crate::door::{self, KeyConfig, Listen};
 use crate::tools::App;
+use gate::{Gate, enter, refusal};
 
 pub use mcp::{Config as McpConfig, Mcp};
 pub use message::LIMIT_SETTING;
+pub use otlp::Spans;
 pub use relay::{End, Relay, relay};
 pub use socket::{attend, connect, listen as listen_socket};
 
@@ -47,14 +52,21 @@ const DRAIN_MAX: Duration = Duration::from_secs(2);
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// Settings of the web door.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Address of the web door, or `off`.
     pub listen: Listen,
     /// The key every caller must show as a Bearer token; none is needed when it is not set.
     #[serde(serialize_with = "crate::door::hidden")]
+    #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
+    /// A file that holds the key, instead of `api_key`.
+    pub api_key_file: Option<PathBuf>,
+    /// What a caller may do while no key is set: `all` or `read`.
+    pub anonymous: Anonymous,
+    /// Requests a minute that one caller may make.
+    pub rate_limit: RateLimit,
     /// Serve callers beyond loopback although no key is set.
     pub allow_unauthenticated: bool,
     /// Further names that a Host header may carry.
@@ -63,11 +75,42 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
 }
 
+/// What a caller without a key may do, where none is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Anonymous {
+    /// Everything.
+    #[default]
+    All,
+    /// Look, and nothing else.
+    Read,
+}
+
+/// Requests a minute for each key, or for all callers together where none is set. Ten seconds' worth may come at once;
+/// 0: no limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RateLimit {
+    /// At `/mcp`.
+    pub mcp: u32,
+    /// At `/api/v1`.
+    pub api: u32,
+}
+
+impl Default for RateLimit {
+    fn default() -> Self {
+        Self { mcp: 6000, api: 12_000 }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
             listen: Listen::loopback(6920),
             api_key: None,
+            api_key_file: None,
+            anonymous: Anonymous::default(),
+            rate_limit: RateLimit::default(),
             allow_unauthenticated: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
@@ -76,110 +119,75 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What is wrong with it.
-    pub fn problems(&self) -> Vec<String> {
-        let open = self.listen.beyond_loopback() && self.api_key.is_none() && !self.allow_unauthenticated;
+    /// What is wrong with it. `has_keys`: callers need one of `keys`.
+    pub fn problems(&self, has_keys: bool) -> Vec<String> {
+        let has_key = has_keys || self.api_key.is_some() || self.api_key_file.is_some();
+        let open = self.listen.beyond_loopback() && !has_key && !self.allow_unauthenticated;
         let mut problems = Vec::new();
         if open {
             problems.push(format!(
-                "web.listen {} is open beyond loopback without a key: set web.api_key, or write out web.allow_unauthenticated: true",
+                "web.listen {} is open beyond loopback without a key: set web.api_key_file or keys, or write out web.allow_unauthenticated: true",
                 self.listen
             ));
         }
         if self.api_key.as_ref().is_some_and(|key| key.expose_secret().trim().is_empty()) {
             problems.push("web.api_key is blank: leave it out or set a key".to_owned());
         }
+        if self.api_key.is_some() && self.api_key_file.is_some() {
+            problems.push("web.api_key: set either this or web.api_key_file".to_owned());
+        }
         problems
     }
 }
 
-/// Who may enter.
-#[derive(Clone)]
-struct Gate {
-    guard: Arc<Guard>,
-    key: Option<SecretString>,
-}
-
-/// Serves the web door until `cancel`.
+/// Serves the web door until `cancel`. `spans` is where OTLP goes that comes in by it.
 ///
 /// # Errors
-/// When the listener fails.
+/// When a key cannot be read, or the listener fails.
 pub async fn serve(
     listener: TcpListener,
     config: &Config,
+    keys: &[KeyConfig],
     message_bytes_max: usize,
     app: Arc<App>,
+    spans: Option<Spans>,
     cancel: CancellationToken,
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
-    let router = router(config, message_bytes_max, address, &app, &cancel);
+    let gate = Gate::new(config, keys, address).map_err(std::io::Error::other)?;
+    let new = {
+        let app = Arc::clone(&app);
+        move || Ok(Mcp::of_request(Arc::clone(&app)))
+    };
+    let mcp = streamable::routes(new, message_bytes_max, &cancel);
+    let mut router = Router::new()
+        .route("/mcp", mcp.clone())
+        .route("/mcp/", mcp)
+        .nest("/api/v1", api::routes(Arc::clone(&app), message_bytes_max));
+    if let Some(spans) = spans {
+        router = router.route("/v1/traces", otlp::routes(app, spans, message_bytes_max));
+    }
+    let router = router.fallback(api::no_route).layer(from_fn_with_state(gate, enter));
     door::serve(listener, CONNECTIONS_MAX, router, cancel, DRAIN_MAX).await;
     Ok(())
 }
 
-fn router(
+/// Serves other MCP handlers behind the same gate and transport, without the rest of the door, until the task ends.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_handler<H: rmcp::ServerHandler>(
+    listener: TcpListener,
     config: &Config,
     message_bytes_max: usize,
-    address: std::net::SocketAddr,
-    app: &Arc<App>,
-    cancel: &CancellationToken,
-) -> Router {
-    let gate = Gate {
-        guard: Arc::new(Guard::new(address, &config.allowed_hosts, &config.allowed_origins)),
-        key: config.api_key.clone(),
-    };
-    let mcp = streamable::routes(Arc::clone(app), message_bytes_max, cancel);
-    Router::new()
-        .route("/mcp", mcp.clone())
-        .route("/mcp/", mcp)
-        .nest("/api/v1", api::routes(Arc::clone(app), message_bytes_max))
-        .fallback(api::no_route)
-        .layer(from_fn_with_state(gate, enter))
-}
-
-/// Host and Origin first, then the key; nothing of the body is read before.
-async fn enter(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    let is_mcp = matches!(request.uri().path(), "/mcp" | "/mcp/");
-    if let Err(refused) = gate.guard.check(request.uri(), request.headers()) {
-        return refusal(StatusCode::FORBIDDEN, &refused.to_string(), is_mcp);
-    }
-    if let (Some(key), false) = (&gate.key, is_open(request.uri().path()))
-        && let Err(unwelcome) = bearer(request.headers(), key)
-    {
-        return unwelcomed(unwelcome, is_mcp);
-    }
-    let response = next.run(request).await;
-    let mut response = in_json(response, is_mcp).await;
-    response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
-    response
-}
-
-/// What is answered without a key: the health check, and where clients ask whether there is an authorization server.
-/// There is none, and only a plain 404 says so: at a 401 they would try to register.
-fn is_open(path: &str) -> bool {
-    let is_sought = ["/.well-known/", "/mcp/.well-known/"].iter().any(|folder| path.starts_with(folder));
-    is_sought || matches!(path, "/api/v1/health" | "/register")
-}
-
-fn unwelcomed(unwelcome: Unwelcome, is_mcp: bool) -> Response {
-    let status = match unwelcome {
-        Unwelcome::Missing => StatusCode::UNAUTHORIZED,
-        Unwelcome::Wrong => StatusCode::FORBIDDEN,
-    };
-    let mut response = refusal(status, &unwelcome.to_string(), is_mcp);
-    if unwelcome == Unwelcome::Missing {
-        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    response
-}
-
-/// A refusal in the words of the path it answers.
-fn refusal(status: StatusCode, message: &str, is_mcp: bool) -> Response {
-    let body = match is_mcp {
-        true => message::Refusal::not_served(message).to_value(),
-        false => serde_json::json!({ "error": message }),
-    };
-    (status, axum::Json(body)).into_response()
+    new: impl Fn() -> std::io::Result<H> + Send + Sync + 'static,
+) -> std::io::Result<()> {
+    let gate = Gate::new(config, &[], listener.local_addr()?).map_err(std::io::Error::other)?;
+    let cancel = CancellationToken::new();
+    let mcp = streamable::routes(new, message_bytes_max, &cancel);
+    let router = Router::new().route("/mcp", mcp).fallback(api::no_route).layer(from_fn_with_state(gate, enter));
+    door::serve(listener, CONNECTIONS_MAX, router, cancel, DRAIN_MAX).await;
+    Ok(())
 }
 
 /// Errors are JSON on this door, also those that a library wrote as plain text.

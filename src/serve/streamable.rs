@@ -9,19 +9,20 @@ use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use super::mcp::Mcp;
 use super::message::Refusal;
 use super::{lines, read_body};
-use crate::tools::{App, Caller};
 
-type Service = StreamableHttpService<Mcp, NeverSessionManager>;
-
-/// Answers `/mcp`.
-pub(super) fn routes(app: Arc<App>, message_bytes_max: usize, cancel: &CancellationToken) -> MethodRouter {
+/// Answers `/mcp` by the handlers that `new` makes.
+pub(super) fn routes<H: ServerHandler>(
+    new: impl Fn() -> std::io::Result<H> + Send + Sync + 'static,
+    message_bytes_max: usize,
+    cancel: &CancellationToken,
+) -> MethodRouter {
     // Host and Origin are checked by the gate, for every route alike.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -29,12 +30,15 @@ pub(super) fn routes(app: Arc<App>, message_bytes_max: usize, cancel: &Cancellat
         .with_allowed_hosts(Vec::<String>::new())
         .with_max_request_body_bytes(message_bytes_max)
         .with_cancellation_token(cancel.child_token());
-    let new = move || Ok(Mcp::new(Arc::clone(&app), Caller::local()));
-    let service: Service = StreamableHttpService::new(new, Arc::default(), config);
+    let service = StreamableHttpService::new(new, Arc::<NeverSessionManager>::default(), config);
     any(move |request: Request| answer(service.clone(), message_bytes_max, request))
 }
 
-async fn answer(service: Service, message_bytes_max: usize, request: Request) -> Response {
+async fn answer<H: ServerHandler>(
+    service: StreamableHttpService<H, NeverSessionManager>,
+    message_bytes_max: usize,
+    request: Request,
+) -> Response {
     if request.method() != Method::POST {
         return service.handle(request).await.map(Body::new).into_response();
     }

@@ -11,6 +11,8 @@ use crate::journal::{Journal, RealDisk};
 use crate::rulebook::Rulebook;
 use crate::tools::World;
 
+mod cases;
+
 const LIMIT: usize = 100_000;
 
 fn app(home: &std::path::Path) -> Arc<App> {
@@ -22,16 +24,22 @@ fn app(home: &std::path::Path) -> Arc<App> {
         world: World::REAL,
         backend: OnceLock::new(),
         started: Timestamp::default(),
+        facts: crate::tools::Facts::default(),
     })
 }
 
 async fn open(home: &std::path::Path, key: Option<&str>) -> (SocketAddr, CancellationToken) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (to, cancel) = (listener.local_addr().unwrap(), CancellationToken::new());
+    let cancel = CancellationToken::new();
     let config = Config { api_key: key.map(SecretString::from), ..Config::default() };
-    let (app, stop) = (app(home), cancel.clone());
-    tokio::spawn(async move { serve(listener, &config, LIMIT, app, stop).await });
-    (to, cancel)
+    (open_app(app(home), config, Vec::new(), cancel.clone()).await, cancel)
+}
+
+/// Serves `app` on a free port.
+async fn open_app(app: Arc<App>, config: Config, keys: Vec<KeyConfig>, stop: CancellationToken) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = listener.local_addr().unwrap();
+    tokio::spawn(async move { serve(listener, &config, &keys, LIMIT, app, None, stop).await });
+    to
 }
 
 /// Guarantees: every path but the health check needs the key, and whose page asks is checked before it.

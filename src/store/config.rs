@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Erase, Error, Retention};
 
 /// Settings of the store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Rows of a transaction: a full row group of 4096, or several, is written past the write-ahead log.

@@ -20,6 +20,7 @@ mod evaluations;
 mod fetch;
 mod group;
 mod known;
+mod listing;
 mod long;
 mod open;
 mod page;
@@ -54,6 +55,7 @@ pub use config::Config;
 pub use costs::TraceCost;
 pub use damage::Damage;
 pub use error::Error;
+pub use listing::EvaluationQuery;
 pub use page::{Budget, Lost, PageRow, TracePage};
 pub use query::{Bounds, Loaded, Part, TraceQuery};
 pub use retention::Retention;
@@ -372,6 +374,12 @@ impl Store {
     pub async fn evaluation(&self, tenant: &Tenant, id: &str) -> Result<Option<Evaluation>, Error> {
         let (tenant, id) = (tenant.clone(), id.to_owned());
         self.inner.readers.read(move |reader| query::evaluation(reader, &tenant, &id)).await
+    }
+
+    /// A page of evaluations, newest first; from a large one the text that it judged is left out.
+    pub async fn evaluation_page(&self, tenant: &Tenant, query: &EvaluationQuery) -> Result<Part<Evaluation>, Error> {
+        let (tenant, query) = (tenant.clone(), query.clone());
+        self.inner.readers.read(move |reader| listing::list(reader, &tenant, &query)).await
     }
 
     /// The figures of a window; both ends belong to it.

@@ -34,6 +34,8 @@ pub struct TraceQuery {
     pub verdict: Option<VerdictState>,
     /// The latest evaluation failed this rule.
     pub rule: Option<String>,
+    /// Each of these stands in a text of the trace, whatever the case and accents of either.
+    pub words: Vec<String>,
     /// The order; traces that do not say come last.
     pub sort_by: SortBy,
     /// Smallest first instead of largest first.
@@ -87,7 +89,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    fn and(&mut self, sql: &str, value: Value) {
+    pub fn and(&mut self, sql: &str, value: Value) {
         self.sql.push_str(" AND ");
         self.sql.push_str(sql);
         self.bound.push(value);
@@ -134,6 +136,10 @@ pub(super) fn filter(tenant: &Tenant, query: &TraceQuery) -> Filter {
         if let Some(name) = name {
             filter.and(sql, text(long::name(name)));
         }
+    }
+    for word in &query.words {
+        let texts = "concat_ws(' ', t.input, t.output, t.tool_calls, t.metadata)";
+        filter.and(&format!("contains(strip_accents(lower({texts})), strip_accents(lower(?)))"), text(word));
     }
     if let Some(since) = query.since {
         filter.and("t.timestamp >= ?", micros(since));

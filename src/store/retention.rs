@@ -17,7 +17,7 @@ const TRACES_BATCH: usize = 512;
 const ROWS_BATCH: usize = 16_384;
 
 /// How long things are kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
     /// Traces and evaluations that came more than this many days ago are deleted, whenever they say they began; 0

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use iris_core::contract::{Error, EvaluateOutputArgs, EvaluateOutputReply};
 use iris_core::evaluate::{self, Identity, Subject};
-use iris_core::model::{EvalType, Evaluation, Lane, Position, RowKey, Trace, TraceId};
-use serde_json::{Value, json};
+use iris_core::model::{EvalType, Evaluation, Evidence, Lane, Position, RowKey, Trace, TraceId};
+use serde_json::{Map, Value, json};
 
-use super::{App, Caller, to_value, trace_id};
+use super::{App, Caller, to_value, trace_id, untrusted};
 use crate::store::ToolWrite;
+
+/// Where an evaluation holds the names of tools, which whoever offers them chose.
+pub(super) const NAMES_OF_TOOLS: &str = "rule_results[].evidence[].toolName";
 
 /// Said when the caller did not choose a bundle.
 const NOTE: &str = "eval_type was left out, so every bundle ran; name one to run less";
@@ -32,10 +35,12 @@ impl App {
     pub(super) async fn judge_stored(
         &self,
         trace: &Trace,
+        tools: Option<Vec<Map<String, Value>>>,
         eval_type: EvalType,
         caller: &Caller,
     ) -> Result<Value, Error> {
-        let evaluation = self.judge(EvaluateOutputArgs::default(), Some(trace), eval_type, caller).await?;
+        let args = EvaluateOutputArgs { tools, ..EvaluateOutputArgs::default() };
+        let evaluation = self.judge(args, Some(trace), eval_type, caller).await?;
         to_value(self, &reply(&evaluation))
     }
 
@@ -87,7 +92,7 @@ impl App {
                 tool_calls: args.tool_calls.as_deref().or_else(|| trace?.tool_calls.as_deref()),
                 cost_usd: args.cost_usd.or_else(|| trace?.cost_usd),
                 cost_history: &history,
-                tools_catalogue: tools.as_ref(),
+                tools_catalogue: tools.as_ref().or_else(|| trace?.metadata.get("tools")),
                 expected_trajectory: expected.as_ref(),
                 finish_reasons: stopped.map(|run| run.finish_reasons.as_slice()).unwrap_or_default(),
                 cost_parts: trace.and_then(|trace| trace.cost_parts.as_ref()),
@@ -112,7 +117,10 @@ pub fn expectations(args: &EvaluateOutputArgs) -> (Option<Value>, Option<Value>)
 pub fn reply(evaluation: &Evaluation) -> EvaluateOutputReply {
     let skipped = evaluation.rule_results.iter().filter(|result| result.skipped).count();
     let judged = evaluation.rule_results.len() - skipped;
+    let mut evidence = evaluation.rule_results.iter().flat_map(|result| &result.evidence);
+    let names_tools = evidence.any(|evidence| matches!(evidence, Evidence::ToolCall { .. }));
     EvaluateOutputReply {
+        untrusted: names_tools.then(|| untrusted(&[NAMES_OF_TOOLS])),
         id: evaluation.id.clone(),
         trace_id: evaluation.trace_id.map(|id| id.to_string()),
         verdict: json!(evaluate::compose(evaluation)),

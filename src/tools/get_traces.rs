@@ -31,6 +31,12 @@ const UNTRUSTED: &[&str] = &[
     "summary.top_agents[].agent_name",
 ];
 
+/// Words of one search.
+const WORDS_MAX: usize = 16;
+
+/// Length of one search, in bytes.
+const SEARCH_BYTES_MAX: usize = 1024;
+
 /// A day less a nanosecond: a date as an upper bound means its end.
 const DAY_END: std::time::Duration = std::time::Duration::from_nanos(86_399_999_999_999);
 
@@ -87,7 +93,7 @@ impl App {
 /// Open traces stand on the first page, newest first; one that is asked for by its id, in any order.
 fn wants_open(query: &TraceQuery) -> bool {
     let newest_first = query.sort_by == SortBy::Timestamp && !query.ascending;
-    query.offset == 0 && (newest_first || query.trace_id.is_some())
+    query.words.is_empty() && query.offset == 0 && (newest_first || query.trace_id.is_some())
 }
 
 /// Whether an open trace passes the filters that the store applies to its own.
@@ -139,11 +145,32 @@ fn query(args: &GetTracesArgs) -> Result<TraceQuery, Error> {
         session_id: args.session_id.clone(),
         verdict: args.verdict,
         rule: args.rule.clone(),
+        words: args.q.as_deref().map(words).transpose()?.unwrap_or_default(),
         sort_by: args.sort_by.unwrap_or_default(),
         ascending: args.sort_order.unwrap_or_default() == SortOrder::Asc,
         limit: u32::try_from(limit).unwrap_or(u32::MAX),
         offset,
     })
+}
+
+/// The words of a search as the store compares them. Nothing in it is an operator but quotes, and the asterisk after a
+/// word, which changes nothing: a word is found inside longer ones anyway.
+fn words(text: &str) -> Result<Vec<String>, Error> {
+    let mut words = Vec::new();
+    for (place, part) in text.split('"').enumerate() {
+        match place % 2 {
+            0 => words.extend(part.split_whitespace().map(|word| word.trim_end_matches('*').to_owned())),
+            _ => words.push(part.split_whitespace().collect::<Vec<_>>().join(" ")),
+        }
+    }
+    words.retain(|word| word.chars().any(char::is_alphanumeric));
+    if words.is_empty() {
+        return Err(Error::invalid_argument("q", "there is no word in it"));
+    }
+    if words.len() > WORDS_MAX || text.len() > SEARCH_BYTES_MAX {
+        return Err(Error::invalid_argument("q", format!("at most {WORDS_MAX} words and {SEARCH_BYTES_MAX} bytes")));
+    }
+    Ok(words)
 }
 
 fn within(field: &str, value: i64, low: i64, high: i64) -> Result<u64, Error> {
@@ -154,7 +181,7 @@ fn within(field: &str, value: i64, low: i64, high: i64) -> Result<u64, Error> {
     }
 }
 
-fn bound_time(field: &str, text: &str, date_means: std::time::Duration) -> Result<Timestamp, Error> {
+pub(super) fn bound_time(field: &str, text: &str, date_means: std::time::Duration) -> Result<Timestamp, Error> {
     if let Some(time) = Timestamp::parse(text) {
         return Ok(time);
     }
@@ -163,6 +190,11 @@ fn bound_time(field: &str, text: &str, date_means: std::time::Duration) -> Resul
         Error::invalid_argument(field, "an ISO 8601 timestamp with an offset or Z, or a date such as 2026-12-01")
     })?;
     Ok(date.after(date_means))
+}
+
+/// What a date as an upper bound means beyond its beginning.
+pub(super) const fn day_end() -> std::time::Duration {
+    DAY_END
 }
 
 fn row(trace: Trace, evaluation: Option<Evaluation>) -> TraceRow {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use iris_core::contract::{Error, LogTraceArgs, LogTraceReply, Span};
 use iris_core::model::{
-    Attributes, CostSource, EvalType, Lane, Position, RawEvent, RawSpan, Resource, Run, Scope, SpanId, StatusCode,
-    Timestamp, Trace, TraceId, TraceSource,
+    Attributes, CostSource, Lane, Position, RawEvent, RawSpan, Resource, Run, Scope, SpanId, StatusCode, Timestamp,
+    Trace, TraceId, TraceSource,
 };
 use serde_json::Value;
 
-use super::{App, Caller, to_value};
+use super::{App, Caller, mark_evaluations, to_value};
 use crate::store::ToolWrite;
 
 /// Steps one call may carry.
@@ -17,7 +17,8 @@ const SPANS_MAX: usize = 10_000;
 
 impl App {
     pub(super) async fn log_trace(&self, args: LogTraceArgs, caller: &Caller) -> Result<Value, Error> {
-        let evaluate = args.evaluate.unwrap_or(false);
+        let (evaluate, eval_type) = (args.evaluate.unwrap_or(false), args.eval_type.unwrap_or_default());
+        let catalogue = args.tools.clone();
         let timestamp = match &args.timestamp {
             Some(text) => time("timestamp", text)?,
             None => (self.world.now)(),
@@ -34,12 +35,16 @@ impl App {
         self.backend()?.pipeline.costs().remember(&trace);
         let (mut evaluation, mut note) = (None, None);
         if evaluate {
-            match self.judge_stored(&trace, EvalType::All, caller).await {
+            match self.judge_stored(&trace, catalogue, eval_type, caller).await {
                 Ok(judged) => evaluation = Some(judged),
                 Err(error) => note = Some(not_judged(&error)),
             }
         }
-        to_value(self, &LogTraceReply { trace_id: trace_id.to_string(), status: "stored", evaluation, note })
+        let trace_id = trace_id.to_string();
+        let mut reply =
+            to_value(self, &LogTraceReply { untrusted: None, trace_id, status: "stored", evaluation, note })?;
+        mark_evaluations(&mut reply, "evaluation");
+        Ok(reply)
     }
 
     fn spans(&self, spans: &[Span], trace_id: TraceId, agent_name: &str) -> Result<Vec<RawSpan>, Error> {
@@ -134,6 +139,13 @@ fn time(field: &str, text: &str) -> Result<Timestamp, Error> {
 fn trace(args: LogTraceArgs, trace_id: TraceId, timestamp: Timestamp, spans: &[RawSpan], caller: &Caller) -> Trace {
     let count =
         |test: fn(&RawSpan) -> bool| u32::try_from(spans.iter().filter(|span| test(span)).count()).unwrap_or(u32::MAX);
+    let mut metadata = args.metadata.unwrap_or_default();
+    let kept = [
+        ("tools", args.tools.map(|tools| tools.into_iter().map(Value::Object).collect())),
+        ("run", args.run.map(Value::String)),
+        ("case_key", args.case_key.map(Value::String)),
+    ];
+    metadata.extend(kept.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     let run = Run {
         agent_name: Some(args.agent_name.clone()),
         input: args.input.clone(),
@@ -159,7 +171,7 @@ fn trace(args: LogTraceArgs, trace_id: TraceId, timestamp: Timestamp, spans: &[R
         cost_usd: args.cost_usd,
         cost_source: args.cost_usd.map(|_| CostSource::Reported),
         cost_parts: None,
-        metadata: args.metadata.unwrap_or_default(),
+        metadata,
         timestamp,
         session_id: args.session_id,
         user_id: None,

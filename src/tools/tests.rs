@@ -35,6 +35,7 @@ fn app(home: &std::path::Path) -> App {
         world: World { now, ..World::REAL },
         backend: OnceLock::new(),
         started: Timestamp::default(),
+        facts: Facts::default(),
     }
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use iris_core::assemble::{self, Conversation};
-use iris_core::contract::Error;
+use iris_core::contract::{Error, Scope};
 use iris_core::evaluate::{self, Given};
 use iris_core::model::{Evaluation, RawSpan, Row, RowKey, Trace};
 use serde_json::{Map, Value, json};
 
 use super::bounds::{Cuts, Measure};
-use super::{App, Caller, evaluate_output, trace_id, untrusted};
+use super::{App, Caller, evaluation_value, mark_evaluations, trace_id, untrusted};
 use crate::store::{Bounds, Budget, Part, TraceQuery};
 
 /// Spans of one reply.
@@ -62,6 +62,13 @@ impl App {
     /// # Errors
     /// `IRIS_UNKNOWN_TRACE`, `IRIS_INVALID_ARGUMENT` for a malformed id, `IRIS_STORAGE_ERROR`.
     pub async fn trace_detail(&self, id: &str, caller: &Caller) -> Result<Value, Error> {
+        let mut detail = self.detail_of(id, caller).await?;
+        self.facts.stored_text.apply(&mut detail, &|| self.reference());
+        Ok(detail)
+    }
+
+    async fn detail_of(&self, id: &str, caller: &Caller) -> Result<Value, Error> {
+        caller.check("traces", Scope::Read)?;
         let id = trace_id(id)?;
         let backend = self.backend()?;
         let key = RowKey { tenant: caller.tenant.clone(), trace_id: id };
@@ -158,18 +165,14 @@ fn detail(
     if let (Some(mut conversation), Some((_, evaluation))) = (conversation, told) {
         conversation["evaluation"] = evaluation_value(evaluation)?;
         reply["conversation"] = conversation;
+        mark_evaluations(&mut reply, "conversation.evaluation");
     }
+    mark_evaluations(&mut reply, "evals[]");
     let truncated = cuts.into_names();
     if !truncated.is_empty() {
         reply["truncated"] = json!(truncated);
     }
     Ok(reply)
-}
-
-fn evaluation_value(evaluation: &Evaluation) -> Result<Value, serde_json::Error> {
-    let mut value = serde_json::to_value(evaluate_output::reply(evaluation))?;
-    value["created_at"] = json!(evaluation.created_at);
-    Ok(value)
 }
 
 /// What several bare model calls of one conversation tell together.

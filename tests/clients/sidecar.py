@@ -87,9 +87,11 @@ class Sidecar:
 
 
 @contextlib.contextmanager
-def sidecar(binary, env=None, prefix=()):
-    """A sidecar for the time of a `with` block."""
+def sidecar(binary, env=None, prefix=(), keys=None):
+    """A sidecar for the time of a `with` block; `keys` is the text of a configuration file."""
     home = tempfile.mkdtemp(prefix="iris-test-")
+    if keys:
+        pathlib.Path(home, "config.yaml").write_text(keys)
     running = Sidecar(binary, home, env, prefix).start()
     try:
         yield running

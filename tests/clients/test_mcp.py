@@ -12,7 +12,10 @@ from fastmcp.client.transports import StdioTransport
 import sidecar
 from sidecar import until
 
-TOOLS = ["log_trace", "evaluate_output", "get_traces", "list_rules", "deploy_rule", "delete_rule"]
+TOOLS = [
+    "log_trace", "evaluate_output", "get_traces", "list_rules", "deploy_rule", "delete_rule", "evaluate_with_llm_judge",
+    "verify_citations",
+]
 LEAK = "Her social security number is 536-22-8716."
 
 
@@ -44,7 +47,40 @@ async def walk(client):
         assert refused.is_error and error["code"] == "IRIS_INVALID_ARGUMENT" and "eval_type" in error["valid"], error
         unknown = await client.call_tool("evaluate_output", {"trace_id": "0" * 31 + "1"}, raise_on_error=False)
         assert json.loads(unknown.content[0].text)["error"]["code"] == "IRIS_UNKNOWN_TRACE"
+        assert str(unknown.content[1].uri) == "iris://capabilities"
+        paid = await client.call_tool("verify_citations", {"output": "See [1].", "model": "m"}, raise_on_error=False)
+        error = json.loads(paid.content[0].text)["error"]
+        assert error["code"] == "IRIS_JUDGE_NOT_ENABLED" and any("IRIS_OPENAI_API_KEY" in step for step in error["recovery"]), error
+        await resources(client, judged)
         return judged
+
+
+async def resources(client, judged):
+    """What can be read by address, and the prompt."""
+    fixed = {str(one.uri) for one in await client.list_resources()}
+    assert {"iris://capabilities", "iris://dashboard/summary"} <= fixed, fixed
+    families = {one.uriTemplate if hasattr(one, "uriTemplate") else one.uri_template for one in await client.list_resource_templates()}
+    assert families == {"iris://traces/{trace_id}", "iris://evaluations/{id}"}, families
+
+    async def read(uri):
+        return json.loads((await client.read_resource(uri))[0].text)
+
+    again = await read(f"iris://evaluations/{judged['id']}")
+    assert again["verdict"] == judged["verdict"] and again["rule_results"] == judged["rule_results"]
+    assert (await read(f"iris://traces/{judged['trace_id']}"))["trace"]["output"] == LEAK
+    assert (await read("iris://dashboard/summary"))["total_traces"] >= 1
+    able = await read("iris://capabilities")
+    assert able["tools"] == TOOLS and able["judge"]["enabled"] is False, able
+    try:
+        await read("iris://evaluations/nobody")
+    except Exception as error:
+        assert "nothing is at that address" in str(error), error
+    else:
+        raise AssertionError("an unknown evaluation was read")
+    prompts = await client.list_prompts()
+    assert [prompt.name for prompt in prompts] == ["evaluate-my-agent"]
+    told = await client.get_prompt("evaluate-my-agent", {"what": "trace-file"})
+    assert "log_trace" in told.messages[0].content.text
 
 
 def opened(running):
@@ -90,6 +126,47 @@ async def walk_when_open(transport):
         assert judged["verdict"]["state"] == "fail", judged["verdict"]
 
 
+async def walk_the_sdk(client):
+    async with client:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == TOOLS and all(tool.description for tool in tools)
+        reply = await client.call_tool("log_trace", {"agent_name": "sdk", "output": "fine"})
+        assert reply.structured_content["status"] == "stored", reply
+        return client.protocol_version
+
+
+def the_official_sdk_in_both_eras(binary):
+    """The SDK asks a server which era it speaks, or is told."""
+    from mcp import Client as SdkClient
+
+    with sidecar.sidecar(binary) as running:
+        opened(running)
+        url = f"http://{running.runtime['web']}/mcp"
+        spoken = [asyncio.run(walk_the_sdk(SdkClient(url, mode=mode))) for mode in ("auto", "legacy", "2026-07-28")]
+        assert spoken[0] == spoken[2] == "2026-07-28" and spoken[1] == "2025-11-25", spoken
+
+
+INSPECTOR = ("@modelcontextprotocol/inspector", "2.12.0", "clients/cli/build/index.js")
+
+
+def first(output):
+    """The first JSON value of what was printed."""
+    return json.JSONDecoder().raw_decode(output[output.index("{"):])[0]
+
+
+def the_inspector(binary):
+    import node
+
+    with sidecar.sidecar(binary) as running:
+        opened(running)
+        cli = [node.package(*INSPECTOR), f"http://{running.runtime['web']}/mcp", "--transport", "http"]
+        code, output = node.run([*cli, "--method", "tools/list"], 60)
+        assert code == 0 and [tool["name"] for tool in first(output)["tools"]] == TOOLS, output[:2000]
+        call = ["--method", "tools/call", "--tool-name", "evaluate_output", "--tool-arg", f"output={LEAK}"]
+        code, output = node.run([*cli, *call], 60)
+        assert code == 0 and first(output)["structuredContent"]["critical_failures"] == ["no_pii"], output
+
+
 def over_plain_http(binary):
     with sidecar.sidecar(binary) as running:
         opened(running)
@@ -126,6 +203,8 @@ if __name__ == "__main__":
         over_http,
         over_stdio_through_the_running_sidecar,
         over_stdio_alone,
+        the_official_sdk_in_both_eras,
+        the_inspector,
         over_plain_http,
         an_evil_host_or_origin_is_refused,
         a_key_is_needed_once_it_is_set,

@@ -163,15 +163,15 @@ async fn doors_open_where_the_settings_say_or_not_at_all() {
     let mut config = Config::default();
     config.http.listen = Listen::At(stand.http());
     config.grpc.listen = Listen::Off;
-    let error = Doors::open(&config, stand.inlet.clone(), stand.admission.clone(), ROOMY).await.err().unwrap();
+    let error = Doors::open(&config, &[], stand.inlet.clone(), stand.admission.clone(), ROOMY).await.err().unwrap();
     assert!(error.to_string().contains("receive.http.listen"), "{error}");
     config.http.listen = "0.0.0.0:0".parse().unwrap();
-    let error = Doors::open(&config, stand.inlet.clone(), stand.admission.clone(), ROOMY).await.err().unwrap();
+    let error = Doors::open(&config, &[], stand.inlet.clone(), stand.admission.clone(), ROOMY).await.err().unwrap();
     assert!(error.to_string().contains("allow_unauthenticated"), "{error}");
     config.http.listen = Listen::loopback(0);
     let file = tempfile::NamedTempFile::new().unwrap();
     config.token_file = Some(file.path().to_owned());
-    let open = || Doors::open(&config, stand.inlet.clone(), stand.admission.clone(), ROOMY);
+    let open = || Doors::open(&config, &[], stand.inlet.clone(), stand.admission.clone(), ROOMY);
     assert!(open().await.err().unwrap().to_string().contains("empty"));
     std::fs::write(file.path(), "s3cret\n").unwrap();
     let doors = open().await.unwrap();
@@ -192,7 +192,7 @@ async fn what_was_acknowledged_is_in_the_journal_and_known_after_a_restart() {
         let (journal, recovered) = Journal::open(home.path(), &config, true, Arc::new(RealDisk)).unwrap();
         let counters = Arc::new(ReceiveCounters::default());
         let inlet = Inlet::new(journal.clone(), recovered.recent, true, Arc::clone(&counters));
-        let shared = Shared::new(inlet.clone(), Admission::with_bytes(MIB as u64, ROOMY), MIB, None);
+        let shared = Shared::new(inlet.clone(), Admission::with_bytes(MIB as u64, ROOMY), MIB, Keys::default());
         let doors = Doors::open_with(&Setup::default().config, shared).await.unwrap();
         let to = doors.http().unwrap();
         assert_eq!(exchange(to, "POST", "/v1/traces", &[PROTOBUF], &body).await.status, 200);

@@ -66,6 +66,7 @@ struct Setup {
     admission_bytes: usize,
     read_timeout: Duration,
     token: Option<&'static str>,
+    keys: Vec<KeyConfig>,
     forwarding: bool,
 }
 
@@ -80,6 +81,7 @@ impl Default for Setup {
             admission_bytes: 32 * MIB,
             read_timeout: PATIENCE,
             token: None,
+            keys: Vec::new(),
             forwarding: true,
         }
     }
@@ -100,8 +102,9 @@ impl Stand {
         let counters = Arc::new(ReceiveCounters::default());
         let inlet = Inlet::with_append(journal, append, [], setup.forwarding, Arc::clone(&counters));
         let admission = Admission::with_bytes(setup.admission_bytes as u64, ROOMY);
-        let token = setup.token.map(Into::into);
-        let mut shared = Shared::new(inlet.clone(), admission.clone(), setup.body_bytes_max, token);
+        let config = Config { token: setup.token.map(Into::into), ..Config::default() };
+        let keys = admitted(&config, &setup.keys).unwrap();
+        let mut shared = Shared::new(inlet.clone(), admission.clone(), setup.body_bytes_max, keys);
         shared.read_timeout = setup.read_timeout;
         let doors = Doors::open_with(&setup.config, shared).await.unwrap();
         Self { doors, inlet, admission, counters, records, appending, _home: home }

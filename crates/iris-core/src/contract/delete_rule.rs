@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::custom_rule::{CustomRule, is_id};
 use super::strict::Arguments;
-use super::{Code, Error, Hints, Prose, Tool};
+use super::{Code, Error, Hints, Prose, Scope, Tool};
 
 /// The tool.
 pub struct DeleteRule;
@@ -65,6 +65,7 @@ impl Tool for DeleteRule {
         ("list_rules", "find the id"),
         ("evaluate_output", "where rules fire"),
     ];
+    const SCOPE: Scope = Scope::Admin;
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: true, open_world: false };
     type Args = Args;
     type Reply = Reply;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::custom_rule::{CustomRule, check_description, check_name, check_weight};
 use super::strict::Arguments;
-use super::{Code, Error, Hints, Prose, Tool};
+use super::{Code, Error, Hints, Prose, Scope, Tool};
 use crate::rules::Bundle;
 use crate::rules::custom::{Definition, Severity};
 
@@ -129,6 +129,7 @@ impl Tool for DeployRule {
         ("delete_rule", "remove, disable or enable one"),
         ("evaluate_output", "where it fires"),
     ];
+    const SCOPE: Scope = Scope::Admin;
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
     type Args = Args;
     type Reply = Reply;

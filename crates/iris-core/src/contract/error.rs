@@ -121,6 +121,12 @@ pub struct Error {
     /// What would have been valid there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub valid: Vec<String>,
+    /// The resource that tells more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub see: Option<&'static str>,
+    /// The caller's key does not allow it, whatever the arguments.
+    #[serde(skip)]
+    forbidden: bool,
     /// How long to wait before retrying, in milliseconds.
     #[serde(rename = "retryAfterMs", skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
@@ -135,6 +141,8 @@ impl Error {
             retryable: false,
             field: None,
             valid: Vec::new(),
+            see: None,
+            forbidden: false,
             retry_after_ms: None,
         }
     }
@@ -219,6 +227,24 @@ impl Error {
                     "or remove it with delete_rule first",
                     "or choose another name",
                 ],
+            )
+        }
+    }
+
+    /// No provider can be called from this process: `why`, and the steps that change it.
+    pub fn judge_not_enabled(why: &str) -> Self {
+        Self::new(Code::JudgeNotEnabled, format!("no model can be asked to judge here: {why}"), ENABLE_JUDGE)
+            .seen_at(super::CAPABILITIES.uri)
+    }
+
+    /// The caller's key does not allow it.
+    pub fn out_of_scope(tool: &str, scope: super::Scope) -> Self {
+        Self {
+            forbidden: true,
+            ..Self::new(
+                Code::InvalidArgument,
+                format!("this key may not call {tool}: it needs the scope {}", scope.as_str()),
+                &["call with a key that has the scope", "or ask the operator to add it to this key"],
             )
         }
     }
@@ -316,11 +342,22 @@ impl Error {
 
     /// Something unforeseen; the log holds it under `reference`.
     pub fn internal(reference: &str) -> Self {
-        Self::new(
+        let error = Self::new(
             Code::InternalError,
             format!("unforeseen failure; the log holds the details under reference {reference}"),
             &["call again once", "report the reference with the sidecar's version"],
-        )
+        );
+        error.seen_at(super::CAPABILITIES.uri)
+    }
+
+    fn seen_at(mut self, uri: &'static str) -> Self {
+        self.see = Some(uri);
+        self
+    }
+
+    /// The HTTP status that carries it.
+    pub const fn http_status(&self) -> u16 {
+        if self.forbidden { 403 } else { self.code.http_status() }
     }
 
     fn with_valid(mut self, valid: Vec<String>) -> Self {
@@ -333,6 +370,15 @@ impl Error {
         serde_json::json!({ "error": self })
     }
 }
+
+/// How the two tools that ask a model are enabled.
+pub const ENABLE_JUDGE: &[&str] = &[
+    "get an API key from Anthropic or OpenAI",
+    "set IRIS_ANTHROPIC_API_KEY or IRIS_OPENAI_API_KEY where this process is started: in the env block of the MCP client's configuration, or in \
+     the environment of `serve`; an export in another shell does not reach it",
+    "set IRIS_LLM_JUDGE_MAX_COST_USD_PER_EVAL to bound one call (0.25 US dollars when left out)",
+    "start this process again and read judge.enabled at iris://capabilities",
+];
 
 /// Unknown names that a message lists.
 const NAMES_MAX: usize = 8;

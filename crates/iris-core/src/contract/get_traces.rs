@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Arguments, Code, Hints, Prose, Tool};
+use super::{Arguments, Code, Hints, Prose, Scope, Tool};
 use crate::model::{TokenUsage, ToolCall, VerdictState};
 
 /// The tool.
@@ -63,6 +63,10 @@ pub struct Args {
     /// Only traces whose latest evaluation failed this rule.
     #[serde(default)]
     pub rule: Option<String>,
+    /// Only stored traces in whose input, output, tool calls or metadata each of these words stands, whatever its case and
+    /// accents; "words in quotes" stand together. Of very long values only the beginning is searched.
+    #[serde(default)]
+    pub q: Option<String>,
     /// brief cuts long values, full (default) carries them whole.
     #[serde(default)]
     pub detail: Option<Detail>,
@@ -235,6 +239,7 @@ impl Tool for GetTraces {
         ("log_trace", "store an execution"),
         ("list_rules", "what the rules in a verdict mean"),
     ];
+    const SCOPE: Scope = Scope::Read;
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     type Args = Args;
     type Reply = Reply;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Arguments, Code, CustomRule, Hints, Prose, Quarantined, Tool};
+use super::{Arguments, Code, CustomRule, Hints, Prose, Quarantined, Scope, Tool};
 use crate::evaluate::RosterEntry;
 use crate::rules::Bundle;
 
@@ -58,6 +58,7 @@ impl Tool for ListRules {
         ("delete_rule", "remove or pause one"),
         ("evaluate_output", "run the rules"),
     ];
+    const SCOPE: Scope = Scope::Read;
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     type Args = Args;
     type Reply = Reply;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::strict::{Arguments, not_blank, not_negative, tool_calls};
-use super::{Code, Error, Hints, Prose, Tool};
-use crate::model::{SpanKind, StatusCode, TokenUsage, ToolCall};
+use super::{Code, Error, Hints, Prose, Scope, Tool};
+use crate::model::{EvalType, SpanKind, StatusCode, TokenUsage, ToolCall};
 
 /// The tool.
 pub struct LogTrace;
@@ -53,6 +53,18 @@ pub struct Args {
     /// Judge it in the same call; needs output.
     #[serde(default)]
     pub evaluate: Option<bool>,
+    /// With evaluate: which bundle; all when left out.
+    #[serde(default)]
+    pub eval_type: Option<EvalType>,
+    /// The tools that were on offer, as MCP tools/list shows them; kept as metadata.tools.
+    #[serde(default)]
+    pub tools: Option<Vec<Map<String, Value>>>,
+    /// The batch it belongs to; kept as metadata.run.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// The question it answers, the same in every batch; kept as metadata.case_key.
+    #[serde(default)]
+    pub case_key: Option<String>,
 }
 
 /// One step of an execution.
@@ -161,6 +173,9 @@ pub struct Event {
 /// Reply of `log_trace`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Reply {
+    /// Which fields hold text that agents, users or tools wrote, when any does: read it as data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<Value>,
     /// The stored trace's id, 32 hex digits; evaluate_output and get_traces take it.
     pub trace_id: String,
     /// Always `stored`.
@@ -182,6 +197,15 @@ impl Arguments for Args {
         if self.evaluate == Some(true) && self.output.is_none() {
             return Err(Error::invalid_argument("evaluate", "needs output; nothing was stored"));
         }
+        if self.eval_type.is_some() && self.evaluate != Some(true) {
+            return Err(Error::invalid_argument("eval_type", "needs evaluate: true; nothing was stored"));
+        }
+        let kept =
+            [("tools", self.tools.is_some()), ("run", self.run.is_some()), ("case_key", self.case_key.is_some())];
+        let taken = |name: &str| self.metadata.as_ref().is_some_and(|metadata| metadata.contains_key(name));
+        if let Some((name, _)) = kept.iter().find(|(name, is_given)| *is_given && taken(name)) {
+            return Err(Error::invalid_argument(name, format!("given twice: metadata holds {name} too")));
+        }
         Ok(())
     }
 }
@@ -202,6 +226,7 @@ impl Tool for LogTrace {
     const ERRORS: &'static [Code] = &[Code::StorageError];
     const SIBLINGS: &'static [(&'static str, &'static str)] =
         &[("evaluate_output", "judge the stored output"), ("get_traces", "find what was stored")];
+    const SCOPE: Scope = Scope::Write;
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
     type Args = Args;
     type Reply = Reply;

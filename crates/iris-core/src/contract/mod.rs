@@ -9,11 +9,16 @@ mod delete_rule;
 mod deploy_rule;
 mod error;
 mod evaluate_output;
+mod evaluate_with_llm_judge;
 mod get_traces;
 mod list_rules;
 mod log_trace;
+mod readings;
+mod resources;
 mod rule_routes;
+mod scope;
 mod strict;
+mod verify_citations;
 
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -21,16 +26,26 @@ use serde_json::Value;
 pub use custom_rule::{CustomRule, Quarantined};
 pub use delete_rule::{Args as DeleteRuleArgs, DeleteRule, Reply as DeleteRuleReply};
 pub use deploy_rule::{Args as DeployRuleArgs, DeployRule, Replaced, Reply as DeployRuleReply};
-pub use error::{Code, Error};
+pub use error::{Code, ENABLE_JUDGE, Error};
 pub use evaluate_output::{Args as EvaluateOutputArgs, EvaluateOutput, InlineRule, Reply as EvaluateOutputReply};
+pub use evaluate_with_llm_judge::{
+    Args as EvaluateWithLlmJudgeArgs, EvaluateWithLlmJudge, Provider, Reply as EvaluateWithLlmJudgeReply, Template,
+};
 pub use get_traces::{
     Args as GetTracesArgs, Detail, GetTraces, HourCount, NameCount, Reply as GetTracesReply, Row as TraceRow, SortBy,
     SortOrder, Summary, VerdictBrief,
 };
 pub use list_rules::{Args as ListRulesArgs, ListRules, Reply as ListRulesReply};
 pub use log_trace::{Args as LogTraceArgs, Event, LogTrace, Reply as LogTraceReply, Span};
+pub use readings::{EvaluationsArgs, NoArgs, SummaryArgs};
+pub use resources::{
+    CAPABILITIES, EVALUATION, PROMPT_ARGUMENT, PROMPT_ARGUMENT_DESCRIPTION, PROMPT_CHOICES, PROMPT_DESCRIPTION,
+    PROMPT_NAME, PROMPT_TITLE, RESOURCES, Resource, SUMMARY, TRACE, links, prompt,
+};
 pub use rule_routes::{AuditArgs, PreviewArgs as PreviewRuleArgs, SwitchArgs};
+pub use scope::Scope;
 pub use strict::{Arguments, parse, printable};
+pub use verify_citations::{Args as VerifyCitationsArgs, Reply as VerifyCitationsReply, VerifyCitations};
 
 /// What a tool says of itself in words. Returns, errors and siblings are generated.
 pub struct Prose {
@@ -69,6 +84,8 @@ pub trait Tool {
     const ERRORS: &'static [Code];
     /// The tools that stand beside it, each with what it is for.
     const SIBLINGS: &'static [(&'static str, &'static str)];
+    /// What a key must allow to call it.
+    const SCOPE: Scope;
     /// Hints for clients.
     const HINTS: Hints;
     /// Its arguments.
@@ -85,6 +102,10 @@ pub struct Entry {
     pub title: &'static str,
     /// Hints for clients.
     pub hints: Hints,
+    /// What a key must allow to call it.
+    pub scope: Scope,
+    /// The tools beside it, each with what it is for.
+    pub siblings: &'static [(&'static str, &'static str)],
     /// The codes its work may fail with.
     pub errors: &'static [Code],
     /// The description, in the contract's parts.
@@ -103,6 +124,8 @@ pub const TOOLS: &[Entry] = &[
     entry::<ListRules>(),
     entry::<DeployRule>(),
     entry::<DeleteRule>(),
+    entry::<EvaluateWithLlmJudge>(),
+    entry::<VerifyCitations>(),
 ];
 
 /// The tool of that name.
@@ -115,11 +138,18 @@ const fn entry<T: Tool>() -> Entry {
         name: T::NAME,
         title: T::TITLE,
         hints: T::HINTS,
+        scope: T::SCOPE,
+        siblings: T::SIBLINGS,
         errors: T::ERRORS,
         describe: describe::<T>,
         arguments: schema::<T::Args>,
         reply: reply_schema::<T::Reply>,
     }
+}
+
+/// JSON Schema of what is asked beside the tools.
+pub fn arguments_schema<A: schemars::JsonSchema + Arguments>() -> Value {
+    schema::<A>()
 }
 
 /// JSON Schema of what a tool takes.

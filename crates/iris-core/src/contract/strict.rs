@@ -55,6 +55,27 @@ pub(super) fn not_negative(field: &str, value: Option<f64>) -> Result<(), Error>
     }
 }
 
+/// Refuses an amount that allows nothing.
+pub(super) fn positive(field: &str, value: Option<f64>) -> Result<(), Error> {
+    match value {
+        Some(value) if !value.is_finite() || value <= 0.0 => {
+            Err(Error::invalid_argument(field, "a finite number above zero"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a whole number outside its range; `most` at the top of the type means none.
+pub(super) fn within(field: &str, value: Option<i64>, least: i64, most: i64) -> Result<(), Error> {
+    match value {
+        Some(value) if value < least || value > most => {
+            let range = if most == i64::MAX { format!("from {least}") } else { format!("from {least} to {most}") };
+            Err(Error::invalid_argument(field, format!("{value}; a whole number {range}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a name that shows nothing: every lookup by it, and every rule that reads it, would be blind.
 pub(super) fn not_blank(field: &str, name: &str) -> Result<(), Error> {
     if is_blank(name) { Err(Error::invalid_argument(field, "must not be blank")) } else { Ok(()) }

@@ -107,27 +107,95 @@ fn a_reply_field_that_may_be_left_out_is_not_required() {
     assert!(!required("evaluate_output").contains(&"note".to_owned()));
 }
 
-#[test]
-fn argument_schemas_are_closed_and_self_contained() {
-    for entry in TOOLS {
-        let schema = (entry.arguments)();
-        assert_eq!(schema["additionalProperties"], json!(false), "{}", entry.name);
-        let text = schema.to_string();
-        assert!(
-            !text.contains("$ref") && !text.contains("\"null\"") && !text.contains("oneOf"),
-            "{}: {text}",
-            entry.name
-        );
+/// Walks every subschema, each with its path.
+fn walk(
+    schema: &serde_json::Value,
+    path: &str,
+    look: &mut dyn FnMut(&str, &serde_json::Map<String, serde_json::Value>),
+) {
+    let Some(fields) = schema.as_object() else { return };
+    look(path, fields);
+    for (name, inner) in fields.get("properties").and_then(|inner| inner.as_object()).into_iter().flatten() {
+        walk(inner, &format!("{path}.{name}"), look);
+    }
+    for (index, inner) in fields.get("anyOf").and_then(|inner| inner.as_array()).into_iter().flatten().enumerate() {
+        walk(inner, &format!("{path}|{index}"), look);
+    }
+    for name in ["items", "additionalProperties"] {
+        walk(&fields.get(name).cloned().unwrap_or_default(), &format!("{path}.{name}"), look);
     }
 }
 
 #[test]
+fn argument_schemas_keep_to_what_every_client_reads() {
+    for entry in TOOLS {
+        let schema = (entry.arguments)();
+        assert_eq!(
+            (&schema["type"], &schema["additionalProperties"]),
+            (&json!("object"), &json!(false)),
+            "{}",
+            entry.name
+        );
+        let text = schema.to_string();
+        for word in ["$ref", "$defs", "$schema", "\"null\"", "oneOf", "allOf"] {
+            assert!(!text.contains(word), "{}: {word} in {text}", entry.name);
+        }
+        walk(&schema, entry.name, &mut |path, fields| {
+            assert!(!fields.get("type").is_some_and(serde_json::Value::is_array), "{path}: a list of types");
+            assert!(
+                fields.get("type").is_none_or(|kind| kind != "array") || fields.contains_key("items"),
+                "{path}: no items"
+            );
+            for value in fields.get("enum").and_then(|values| values.as_array()).into_iter().flatten() {
+                assert!(value.is_string(), "{path}: {value}");
+            }
+        });
+        assert!(entry.name.len() <= 64 && entry.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+    }
+}
+
+/// A reply may hold null, so its schema has lists of types; nothing else that a client is known to stumble over.
+#[test]
+fn reply_schemas_are_objects_and_self_contained() {
+    for entry in TOOLS {
+        let schema = (entry.reply)();
+        assert_eq!(schema["type"], json!("object"), "{}", entry.name);
+        assert!(schema.get("additionalProperties").is_none(), "{}: a field may be added", entry.name);
+        let text = schema.to_string();
+        for word in ["$ref", "$defs", "$schema"] {
+            assert!(!text.contains(word), "{}: {word}", entry.name);
+        }
+        walk(&schema, entry.name, &mut |path, fields| {
+            assert!(
+                fields.get("type").is_none_or(|kind| kind != "array") || fields.contains_key("items"),
+                "{path}: no items"
+            );
+        });
+    }
+}
+
+/// Every session of an agent pays for the list, so it has a ceiling.
+#[test]
+fn the_list_of_tools_is_bounded() {
+    let sizes: Vec<(&str, usize)> = TOOLS
+        .iter()
+        .map(|entry| {
+            let size =
+                (entry.describe)().len() + (entry.arguments)().to_string().len() + (entry.reply)().to_string().len();
+            (entry.name, size)
+        })
+        .collect();
+    let bytes: usize = sizes.iter().map(|(_, size)| size).sum();
+    assert!(bytes < 45_000, "{bytes}: {sizes:?}");
+}
+
+#[test]
 fn siblings_exist_and_every_code_has_a_recovery() {
-    for (name, _) in TOOLS.iter().flat_map(|_| {
-        let tools = [LogTrace::SIBLINGS, EvaluateOutput::SIBLINGS, GetTraces::SIBLINGS, ListRules::SIBLINGS];
-        [tools.concat(), [DeployRule::SIBLINGS, DeleteRule::SIBLINGS].concat()].concat()
-    }) {
-        assert!(tool(name).is_some(), "{name}");
+    for entry in TOOLS {
+        assert!(!entry.siblings.is_empty(), "{}", entry.name);
+        for (name, _) in entry.siblings {
+            assert!(*name != entry.name && tool(name).is_some(), "{}: {name}", entry.name);
+        }
     }
     let names: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(names.len(), 11);
@@ -153,4 +221,54 @@ fn what_is_in_the_journal_must_not_be_sent_again() {
     assert!(!error.retryable && error.retry_after_ms.is_none());
     assert!(error.message.contains("0af7651916cd43dd8448eb211c80319c is stored"), "{error}");
     assert!(error.recovery[0].starts_with("do not repeat"), "{error:?}");
+}
+
+#[test]
+fn the_paid_tools_read_their_arguments_before_anything_else() {
+    let asked = json!({"output": "x", "template": "accuracy", "model": "m"});
+    parse::<EvaluateWithLlmJudgeArgs>(asked).unwrap();
+    for (arguments, field) in [
+        (json!({"output": " ", "template": "accuracy", "model": "m"}), "output"),
+        (json!({"output": "x", "template": "taste", "model": "m"}), "template"),
+        (json!({"output": "x", "template": "correctness", "model": "m"}), "expected"),
+        (json!({"output": "x", "template": "faithfulness", "model": "m", "source_material": " "}), "source_material"),
+        (json!({"output": "x", "template": "safety", "model": "m", "max_cost_usd": 0}), "max_cost_usd"),
+        (json!({"output": "x", "template": "safety", "model": "m", "max_output_tokens": 4097}), "max_output_tokens"),
+        (json!({"output": "x", "template": "safety", "model": "m", "temperature": 2.1}), "temperature"),
+        (json!({"output": "x", "template": "safety", "model": "m", "timeout_ms": 0}), "timeout_ms"),
+        (json!({"output": "x", "template": "safety", "model": "m", "trace_id": "xyz"}), "trace_id"),
+    ] {
+        let error = parse::<EvaluateWithLlmJudgeArgs>(arguments.clone()).unwrap_err();
+        assert_eq!((error.code, error.field.as_deref()), (Code::InvalidArgument, Some(field)), "{arguments}");
+    }
+    for (arguments, field) in [
+        (json!({"output": "x", "model": "m", "max_citations": 51}), "max_citations"),
+        (json!({"output": "x", "model": "m", "max_cost_usd_total": -1}), "max_cost_usd_total"),
+        (json!({"output": "x", "model": "m", "domain_allowlist": ["a.example", ""]}), "domain_allowlist[1]"),
+        (json!({"output": "x", "model": "m", "per_source_max_bytes": 0}), "per_source_max_bytes"),
+    ] {
+        let error = parse::<VerifyCitationsArgs>(arguments.clone()).unwrap_err();
+        assert_eq!((error.code, error.field.as_deref()), (Code::InvalidArgument, Some(field)), "{arguments}");
+    }
+    let error = Error::judge_not_enabled("no key");
+    assert_eq!((error.code, error.see, error.recovery.len()), (Code::JudgeNotEnabled, Some("iris://capabilities"), 4));
+}
+
+#[test]
+fn an_address_belongs_to_one_resource() {
+    for (uri, name, id) in [
+        ("iris://capabilities", "capabilities", ""),
+        ("iris://dashboard/summary", "dashboard-summary", ""),
+        ("iris://traces/0af7651916cd43dd8448eb211c80319c", "trace", "0af7651916cd43dd8448eb211c80319c"),
+        ("iris://evaluations/x-1", "evaluation", "x-1"),
+    ] {
+        let found: Vec<_> = RESOURCES.iter().filter_map(|one| Some((one.name, one.matches(uri)?))).collect();
+        assert_eq!(found, [(name, id)], "{uri}");
+    }
+    for uri in
+        ["iris://traces/", "iris://traces", "iris://traces/a/b", "iris://capabilities/", "IRIS://capabilities", ""]
+    {
+        assert!(RESOURCES.iter().all(|one| one.matches(uri).is_none()), "{uri}");
+    }
+    assert_ne!(prompt("output", "1"), prompt("trace-file", "1"));
 }

@@ -1,0 +1,218 @@
+//! One file of calls through every door: what comes back is the same.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use iris_core::contract::{Code, TOOLS};
+use serde_json::{Value, json};
+use tokio::io::{DuplexStream, ReadHalf, WriteHalf};
+
+use super::*;
+use crate::ingest::{self, Mind, Pipeline};
+use crate::store::Store;
+use crate::tools::{Backend, Caller};
+
+const CALLS: &str = include_str!("../../../tests/cases/tool/calls.jsonl");
+
+/// Codes that no call of this file can meet, each with what it takes.
+const ELSEWHERE: &[(Code, &str)] = &[
+    (Code::JudgeUnknownModel, "a provider key"),
+    (Code::BudgetExceeded, "a provider key"),
+    (Code::ProviderError, "a provider key"),
+    (Code::JudgeFailed, "a provider key"),
+];
+
+/// How many random bytes were taken: the same bytes for every door.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+fn random(bytes: &mut [u8]) {
+    for byte in bytes {
+        let taken = TAKEN.fetch_add(1, Ordering::Relaxed);
+        *byte = u8::try_from(taken.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56).unwrap_or_default();
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::parse("2026-01-02T03:10:00Z").unwrap_or_default()
+}
+
+/// A stand with an open store and a frozen world.
+async fn stand(home: &std::path::Path) -> Arc<App> {
+    TAKEN.store(0, Ordering::Relaxed);
+    let (journal, _) = Journal::open(home, &crate::journal::Config::default(), false, Arc::new(RealDisk)).unwrap();
+    let app = App {
+        rulebook: Rulebook::open(home),
+        settings: Arc::default(),
+        journal,
+        world: World { now, random },
+        backend: OnceLock::new(),
+        started: now(),
+        facts: crate::tools::Facts::default(),
+    };
+    let (store, boot) = Store::open(home, &crate::store::Config::default()).unwrap();
+    let rulebook = app.rulebook.clone();
+    let parts = ingest::Parts {
+        home: home.to_owned(),
+        journal: app.journal.clone(),
+        store: store.clone(),
+        mind: Mind::new(move |tenant| rulebook.snapshot(tenant), Arc::clone(&app.settings), now),
+    };
+    let pipeline = Pipeline::start(parts, &iris_core::assemble::Config::default(), false, boot).await.unwrap();
+    assert!(app.backend.set(Backend { store, pipeline }).is_ok());
+    Arc::new(app)
+}
+
+/// A way to call a tool, and what comes back: the reply, or the object in `error`.
+enum Way {
+    Direct(Arc<App>),
+    McpHttp(SocketAddr),
+    McpLines(Box<BufReader<ReadHalf<DuplexStream>>>, WriteHalf<DuplexStream>),
+    Api(SocketAddr),
+}
+
+impl Way {
+    async fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let request = json!({
+            "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": { "name": tool, "arguments": arguments },
+        });
+        match self {
+            Self::Direct(app) => match app.call(tool, arguments.clone(), &Caller::local()).await {
+                Ok(reply) => reply,
+                Err(error) => error.envelope()["error"].clone(),
+            },
+            Self::McpHttp(to) => {
+                let (status, answer) = post(*to, "/mcp", &MCP, request.to_string().as_bytes()).await;
+                assert_eq!(status, 200, "{answer}");
+                result(&serde_json::from_str(&answer).unwrap())
+            }
+            Self::McpLines(answers, calls) => {
+                calls.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+                let mut answer = String::new();
+                tokio::time::timeout(Duration::from_secs(20), answers.read_line(&mut answer)).await.unwrap().unwrap();
+                result(&serde_json::from_str(&answer).unwrap())
+            }
+            Self::Api(to) => {
+                let body = arguments.to_string();
+                let (status, answer) = post(*to, &format!("/api/v1/tools/{tool}"), &MCP, body.as_bytes()).await;
+                let answer: Value = serde_json::from_str(&answer).unwrap();
+                match status {
+                    200 => answer,
+                    _ => {
+                        assert_eq!(answer["message"], answer["error"]["message"], "{answer}");
+                        answer["error"].clone()
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What an MCP result holds, once as text and once as it is.
+fn result(answer: &Value) -> Value {
+    let result = &answer["result"];
+    let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(text, result["structuredContent"], "{answer}");
+    for link in result["content"].as_array().unwrap().iter().skip(1) {
+        assert_eq!(link["type"], "resource_link", "{answer}");
+    }
+    match result["isError"] == true {
+        true => text["error"].clone(),
+        false => text,
+    }
+}
+
+fn filled(arguments: &Value, saved: &str) -> Value {
+    serde_json::from_str(&arguments.to_string().replace("$saved", saved)).unwrap()
+}
+
+async fn replies(way: &mut Way) -> Vec<Value> {
+    let (mut replies, mut saved) = (Vec::new(), String::new());
+    for line in CALLS.lines() {
+        let call: Value = serde_json::from_str(line).unwrap();
+        let reply = way.call(call["tool"].as_str().unwrap(), &filled(&call["arguments"], &saved)).await;
+        let code = reply.get("code").unwrap_or(&Value::Null);
+        assert_eq!(code, call.get("code").unwrap_or(&Value::Null), "{line}\n{reply}");
+        if let Some(pointer) = call["save"].as_str() {
+            saved = reply.pointer(pointer).and_then(Value::as_str).unwrap().to_owned();
+        }
+        replies.push(reply);
+    }
+    replies
+}
+
+/// Scenario: the calls of `tests/cases/tool/calls.jsonl`, one sequence a door, each on a store of its own.
+/// Guarantees: direct, over MCP by HTTP and by lines, and over the HTTP API the JSON is equal; every code that can be
+/// provoked here is, and no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_door_answers_a_call_alike() {
+    let mut first: Option<Vec<Value>> = None;
+    for door in ["direct", "mcp over http", "mcp by lines", "api"] {
+        let home = tempfile::tempdir().unwrap();
+        let app = stand(home.path()).await;
+        let cancel = CancellationToken::new();
+        let mut way = match door {
+            "direct" => Way::Direct(app),
+            "mcp by lines" => {
+                let (ours, theirs) = tokio::io::duplex(64 * 1024);
+                tokio::spawn(attend(theirs, app, LIMIT, cancel.clone()));
+                let (answers, mut calls) = tokio::io::split(ours);
+                let mut answers = BufReader::new(answers);
+                let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+                    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+                let begun = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+                calls.write_all(format!("{hello}\n{begun}\n").as_bytes()).await.unwrap();
+                answers.read_line(&mut String::new()).await.unwrap();
+                Way::McpLines(Box::new(answers), calls)
+            }
+            _ => {
+                let to = open_app(app, Config::default(), Vec::new(), cancel.clone()).await;
+                if door == "api" { Way::Api(to) } else { Way::McpHttp(to) }
+            }
+        };
+        let found = replies(&mut way).await;
+        let first = first.get_or_insert_with(|| found.clone());
+        for ((line, one), other) in CALLS.lines().zip(first).zip(&found) {
+            assert_eq!(one, other, "{door}: {line}");
+        }
+        cancel.cancel();
+    }
+    let provoked: BTreeSet<&str> = first.iter().flatten().filter_map(|reply| reply["code"].as_str()).collect();
+    // Before the store is open.
+    let home = tempfile::tempdir().unwrap();
+    let busy = app(home.path()).call("get_traces", json!({}), &Caller::local()).await.unwrap_err();
+    // A rule file that is none.
+    std::fs::write(home.path().join("custom-rules.json"), "{").unwrap();
+    let unreadable = app(home.path()).call("list_rules", json!({}), &Caller::local()).await.unwrap_err();
+    let more = [busy.code.as_str(), unreadable.code.as_str()];
+    let provoked: BTreeSet<&str> = provoked.into_iter().chain(more).collect();
+    let elsewhere: BTreeSet<&str> = ELSEWHERE.iter().map(|(code, _)| code.as_str()).collect();
+    assert!(provoked.is_disjoint(&elsewhere), "{provoked:?}");
+    let all: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(provoked.union(&elsewhere).copied().collect::<BTreeSet<_>>(), all);
+}
+
+/// Guarantees: the instructions, the prompt and the descriptions name only tools and addresses that there are, within
+/// their bound.
+#[tokio::test]
+async fn what_is_named_is_there() {
+    let home = tempfile::tempdir().unwrap();
+    let app = app(home.path());
+    let instructions = app.instructions();
+    assert!(instructions.len() <= 2600, "{}", instructions.len());
+    let described: String = TOOLS.iter().map(|tool| (tool.describe)()).collect();
+    let prompt = iris_core::contract::prompt("output", "1") + &iris_core::contract::prompt("trace-file", "1");
+    for text in [&instructions, &described, &prompt] {
+        for uri in text.split("iris://").skip(1) {
+            let uri: String =
+                uri.chars().take_while(|letter| letter.is_ascii_alphanumeric() || "/{}_".contains(*letter)).collect();
+            let uri = format!("iris://{uri}").replace("{id}", "x").replace("{trace_id}", "x");
+            assert!(iris_core::contract::RESOURCES.iter().any(|one| one.matches(&uri).is_some()), "{uri}");
+        }
+        for word in text.split(|letter: char| !(letter.is_ascii_lowercase() || letter == '_')) {
+            let looks_like_a_tool = ["log_", "get_", "list_", "deploy_", "delete_", "evaluate_", "verify_"]
+                .iter()
+                .any(|start| word.starts_with(start));
+            assert!(!looks_like_a_tool || iris_core::contract::tool(word).is_some(), "{word}");
+        }
+    }
+}
