@@ -62,9 +62,18 @@ pub fn address(found: &str) -> Option<String> {
     addresses(&View::raw(found)).pop_first()
 }
 
+/// Whether a text holds what no spelling is without: a bracket, `@` or `dot`.
+fn may_spell(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_dot = |at: usize| bytes.get(at + 1..at + 3).is_some_and(|rest| rest.eq_ignore_ascii_case(b"ot"));
+    memchr::memchr(b'@', bytes).is_some()
+        || memchr::memchr3(b'(', b'[', b'{', bytes).is_some()
+        || memchr::memchr2_iter(b'd', b'D', bytes).any(is_dot)
+}
+
 /// Every address that is spelled out: where, and its halves in plain spelling.
 fn spelled(text: &str) -> Vec<(Range<usize>, String, String)> {
-    let Some(signs) = &*SIGNS else { return Vec::new() };
+    let Some(signs) = SIGNS.as_ref().filter(|_| may_spell(text)) else { return Vec::new() };
     let mut found = Vec::new();
     let mut free_from = 0;
     for sign in signs.find_iter(text) {

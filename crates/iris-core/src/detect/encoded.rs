@@ -130,13 +130,18 @@ fn may_hold(decoded: &str) -> bool {
         || decoded.contains(['(', '[', '{']) && decoded.to_ascii_lowercase().contains("at")
         || secret::has_word(decoded)
         || !dense(decoded).is_empty()
-        || ESCAPE.is_match(decoded)
+        || may_escape(decoded) && ESCAPE.is_match(decoded)
+}
+
+/// Whether a text holds a sign with which an escape begins.
+fn may_escape(text: &str) -> bool {
+    memchr::memchr3(b'%', b'&', b'\\', text.as_bytes()).is_some() || memchr::memchr(b'=', text.as_bytes()).is_some()
 }
 
 /// Runs of visible ASCII around escapes, none overlapping.
 fn escaped(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut free_from = 0;
-    ESCAPE.find_iter(text).filter_map(move |escape| {
+    ESCAPE.find_iter(if may_escape(text) { text } else { "" }).filter_map(move |escape| {
         if escape.start() < free_from {
             return None;
         }

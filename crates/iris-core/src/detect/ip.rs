@@ -1,14 +1,15 @@
 //! Public internet addresses, which tie an event to a household.
 
 use core::net::{IpAddr, Ipv6Addr};
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::digits::{Group, groups};
 use super::{Hit, Standing, context, pattern, person, reserved};
 use crate::text::View;
 
-static V4: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"));
 static V6: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{0,4}){2,7}"));
 static VERSION_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -19,26 +20,50 @@ static VERSION_WORDS: LazyLock<Regex> = LazyLock::new(|| {
 /// Finds public addresses.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();
-    let v4 = V4.find_iter(text).filter(|found| {
-        context::is_number_alone(text, &found.range())
-            && !VERSION_WORDS.is_match(context::before(text, found.start(), 16))
+    let v4 = in_points(text).into_iter().filter(|found| {
+        context::is_number_alone(text, found) && !VERSION_WORDS.is_match(context::before(text, found.start, 16))
     });
-    let v6 = V6.find_iter(text).filter(|found| {
+    let coloned = if text.contains(':') { text } else { "" };
+    let v6 = V6.find_iter(coloned).map(|found| found.range()).filter(|found| {
         let whole = |c: Option<char>| !c.is_some_and(|c| c.is_ascii_alphanumeric() || c == ':' || c == '.');
-        whole(context::last(text, found.start())) && whole(context::next(text, found.end()))
+        whole(context::last(text, found.start)) && whole(context::next(text, found.end))
     });
     v4.chain(v6)
         .filter_map(|found| {
-            let address: IpAddr = found.as_str().parse().ok()?;
+            let address: IpAddr = text.get(found.clone())?.parse().ok()?;
             if reserved::is_documentation_address(address) {
-                return Some(person(found.range(), "ip_address", Standing::TestValue));
+                return Some(person(found, "ip_address", Standing::TestValue));
             }
             if reserved::is_public_resolver(address) {
-                return Some(person(found.range(), "ip_address", Standing::Public));
+                return Some(person(found, "ip_address", Standing::Public));
             }
-            is_public(address).then(|| person(found.range(), "ip_address", Standing::Live))
+            is_public(address).then(|| person(found, "ip_address", Standing::Live))
         })
         .collect()
+}
+
+/// Four numbers of up to three digits with points between them, and no fifth.
+fn in_points(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    if memchr::memchr(b'.', bytes).is_none() {
+        return found;
+    }
+    let groups = groups(text);
+    let is_joined =
+        |pair: &[Group]| matches!(pair, [one, next] if next.start == one.end + 1 && bytes.get(one.end) == Some(&b'.'));
+    let mut rest = groups.as_slice();
+    while !rest.is_empty() {
+        let length = 1 + rest.windows(2).take_while(|pair| is_joined(pair)).count();
+        let (row, others) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+        rest = others;
+        if let [first, _, _, last] = row
+            && row.iter().all(|group| group.len() <= 3)
+        {
+            found.push(first.start..last.end);
+        }
+    }
+    found
 }
 
 /// Whether packets to it travel the internet. Source: the IANA special-purpose address registries,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
 use super::{Apart, Hit, Standing, context, digits, pattern, person, reserved};
@@ -39,15 +40,54 @@ static OTHER_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// Words of which one stands before a number that is called one, and behind it, in a text of ASCII.
+static BEFORE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    words(&[
+        "tel",
+        "phone",
+        "mobile",
+        "cell",
+        "fax",
+        "call",
+        "dial",
+        "ring",
+        "whats",
+        "sms",
+        "text",
+        "reach",
+        "hotline",
+        "pager",
+        "registered",
+        "number",
+        "handy",
+        "numero",
+        "contact",
+    ])
+});
+static BEHIND: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| words(&["office", "fax", "mobile", "cell", "home", "work", "tel"]));
+
+fn words(list: &[&str]) -> Option<AhoCorasick> {
+    AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(list).ok()
+}
+
 /// Finds telephone numbers.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();
     let mut hits = Apart::default();
-    let shaped = INTERNATIONAL.find_iter(text).map(|found| (found.range(), Shape::International));
+    // What a shape or a word is needed for is looked for where there is one.
+    let when = |is_there: bool| if is_there { text } else { "" };
+    let is_ascii = text.is_ascii();
+    let says =
+        |words: &LazyLock<Option<AhoCorasick>>| !is_ascii || words.as_ref().is_none_or(|words| words.is_match(text));
+    let (called, named) = (says(&BEFORE), says(&BEHIND));
+    let shaped = INTERNATIONAL
+        .find_iter(when(text.contains('+') || text.contains("00")))
+        .map(|found| (found.range(), Shape::International));
     let american = NORTH_AMERICAN.find_iter(text).map(|found| (found.range(), Shape::NorthAmerican));
-    let national = NATIONAL.find_iter(text).map(|found| (found.range(), Shape::National));
-    let called = CALLED.captures_iter(text).filter_map(|found| Some((found.get(1)?.range(), Shape::Called)));
-    let named = NAMED.captures_iter(text).filter_map(|found| Some((found.get(1)?.range(), Shape::Named)));
+    let national = NATIONAL.find_iter(when(text.contains('0'))).map(|found| (found.range(), Shape::National));
+    let called = CALLED.captures_iter(when(called)).filter_map(|found| Some((found.get(1)?.range(), Shape::Called)));
+    let named = NAMED.captures_iter(when(named)).filter_map(|found| Some((found.get(1)?.range(), Shape::Named)));
     for (bytes, shape) in shaped.chain(american).chain(national).chain(called).chain(named) {
         if hits.is_free(&bytes)
             && let Some(standing) = judge(text, &bytes, shape)

@@ -35,6 +35,9 @@ pub(super) struct Entry {
     /// How many bytes before the word the match may begin.
     #[serde(default)]
     pub back: usize,
+    /// A lower-case word that stands within a thousand bytes behind the first word, without which nothing is tried.
+    #[serde(default)]
+    pub ahead: String,
     /// Bits of entropy a character that the secret must have.
     #[serde(default)]
     pub entropy: f64,
@@ -220,8 +223,14 @@ fn try_row(entry: &'static Entry, text: &str, places: impl Iterator<Item = Range
     let Some(pattern) = entry.pattern() else { return };
     let mut found = pattern.create_captures();
     let mut free_from = 0;
+    // Of a token in parts the first ends with a full stop: where it does not, nothing more is read.
+    let mut first_part = (entry.id == "json_web_token").then_some(0..0);
+    let mut ahead = (!entry.ahead.is_empty()).then(|| Ahead { word: entry.ahead.as_bytes(), from: 0, found: None });
     for place in places.filter(|place| text.is_char_boundary(place.start)) {
-        if place.start < free_from {
+        if place.start < free_from || first_part.as_mut().is_some_and(|part| !ends_in_point(text, place.start, part)) {
+            continue;
+        }
+        if ahead.as_mut().is_some_and(|ahead| !ahead.is_near(text, place.start)) {
             continue;
         }
         let input = if entry.back == 0 {
@@ -236,6 +245,42 @@ fn try_row(entry: &'static Entry, text: &str, places: impl Iterator<Item = Range
         if let Some(hit) = judge(entry, text, &found) {
             hits.put(hit);
         }
+    }
+}
+
+/// Whether the run of letters, digits, hyphens and underscores that holds `at` ends with a full stop. `known` is the run
+/// that was looked at last.
+fn ends_in_point(text: &str, at: usize, known: &mut Range<usize>) -> bool {
+    let bytes = text.as_bytes();
+    if !known.contains(&at) {
+        let rest = bytes.get(at..).unwrap_or_default().iter();
+        let run = rest.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')).count();
+        *known = at..at + run;
+    }
+    bytes.get(known.end) == Some(&b'.')
+}
+
+/// How far ahead a word may stand that a pattern needs.
+const WORD_AHEAD_BYTES: usize = 1000;
+
+/// Where a word stands next, looked for once for all places before it.
+struct Ahead<'a> {
+    word: &'a [u8],
+    /// From here on it was looked for.
+    from: usize,
+    /// Where it stands; nothing when it was not looked for yet or stands nowhere.
+    found: Option<usize>,
+}
+
+impl Ahead<'_> {
+    fn is_near(&mut self, text: &str, at: usize) -> bool {
+        if self.from <= at && self.found.is_none_or(|found| found < at) {
+            let rest = text.as_bytes().get(at..).unwrap_or_default().windows(self.word.len());
+            self.found = rest.into_iter().position(|part| part.eq_ignore_ascii_case(self.word)).map(|found| at + found);
+            // When it stands nowhere behind here, no later place has to look.
+            self.from = if self.found.is_some() { at } else { usize::MAX };
+        }
+        self.found.is_some_and(|found| found <= at + WORD_AHEAD_BYTES)
     }
 }
 

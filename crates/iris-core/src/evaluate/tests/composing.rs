@@ -93,7 +93,9 @@ fn layers_compose_as_the_table_says() {
     let table: Table = toml::from_str(include_str!("../../../../../tests/cases/compose/layers.toml")).unwrap();
     assert!(table.case.len() >= 25);
     for case in &table.case {
-        let verdict = compose(&evaluation(case.rules.iter().map(row).collect(), &case.inputs, &case.composer));
+        let evaluation = evaluation(case.rules.iter().map(row).collect(), &case.inputs, &case.composer);
+        let verdict = compose(&evaluation);
+        assert_eq!(compose::state(&evaluation, &case.composer), verdict.state, "{}", case.why);
         let also: Vec<Basis> = verdict.also.iter().map(|layer| layer.basis).collect();
         let got = (verdict.state, verdict.basis, verdict.by.clone(), also);
         assert_eq!(

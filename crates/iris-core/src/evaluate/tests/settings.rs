@@ -49,6 +49,22 @@ fn a_rule_can_be_made_not_to_veto() {
     assert_eq!(result(&evaluation, "no_pii").critical_source, "config");
 }
 
+/// What was worked out for one deployment's settings is not taken for another's, whatever was judged first.
+#[test]
+fn settings_that_were_judged_under_before_leave_no_trace() {
+    let strict = Settings { critical_rules: vec!["says_something".to_owned()], ..Settings::default() };
+    let lax = Settings { rule_thresholds: BTreeMap::from([("min_length".to_owned(), 3.0)]), ..Settings::default() };
+    let called = Settings { call_thresholds: BTreeMap::from([("min_length".to_owned(), 4.0)]), ..Settings::default() };
+    let seeing = Settings { required_evidence: vec![Need::Input], ..Settings::default() };
+    let all = [Settings::default(), strict, called, lax, seeing, Settings::default()];
+    let subject = Subject { output: Some("ok"), input: Some("List the ferries."), ..Subject::default() };
+    let shared = Ruleset::built_in();
+    for settings in all.iter().chain(all.iter().rev()) {
+        let judge = |ruleset| evaluate(ruleset, &subject, settings, EvalType::All, identity(), now());
+        assert_eq!(judge(&shared), judge(&Ruleset::built_in()), "{settings:?}");
+    }
+}
+
 #[test]
 fn a_threshold_is_found_under_its_other_name() {
     let settings =

@@ -253,9 +253,17 @@ fn write_stable(value: &Value, out: &mut String, bare: bool, depth: usize) {
 fn squeezed(text: &str) -> String {
     let read = head(text, RESULT_BYTES_MAX);
     let mut out = String::with_capacity(read.len() + 8);
-    for part in read.split_whitespace() {
-        out.push_str(part);
-        out.push(' ');
+    let mut put = |part: &str| {
+        if !part.is_empty() {
+            out.push_str(part);
+            out.push(' ');
+        }
+    };
+    if read.is_ascii() {
+        // White space of Unicode, as far as it is ASCII.
+        read.split(|c| matches!(c, '\t'..='\r' | ' ')).for_each(&mut put);
+    } else {
+        read.split_whitespace().for_each(&mut put);
     }
     // Two long results with one beginning are not the same.
     out.push_str(&text.len().checked_div(RESULT_BYTES_MAX).unwrap_or_default().to_string());

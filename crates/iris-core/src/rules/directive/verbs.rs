@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::text::Spread;
+
 /// Families of actions, as bits; empty for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Families(u16);
@@ -46,8 +48,8 @@ struct Words {
 }
 
 struct Table {
-    families: HashMap<String, Families>,
-    reading: HashSet<String>,
+    families: HashMap<String, Families, Spread>,
+    reading: HashSet<String, Spread>,
     web: HashSet<String>,
     addresses: HashSet<String>,
     visit: Families,
@@ -63,14 +65,14 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     names.sort_unstable();
     let bit = |name: &str| Families(1 << names.iter().position(|one| *one == name).unwrap_or_default());
     let visit = bit("visit");
-    let mut families: HashMap<String, Families> = HashMap::new();
+    let mut families: HashMap<String, Families, Spread> = HashMap::default();
     for (name, words) in &listed.families {
         for word in words {
             let entry = families.entry(word.clone()).or_default();
             *entry = entry.and(bit(name));
         }
     }
-    let reading = listed.reading.words;
+    let reading: HashSet<String, Spread> = listed.reading.words.into_iter().collect();
     let (acts, commands) = (Lengths::of(families.keys()), Lengths::of(families.keys().chain(&reading)));
     Table { families, reading, web: listed.web.words, addresses: listed.addresses.words, visit, acts, commands }
 });
