@@ -87,3 +87,27 @@ fn is_public(address: IpAddr) -> bool {
 const fn is_global_unicast(address: Ipv6Addr) -> bool {
     address.segments()[0] & 0xE000 == 0x2000
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    static SHAPE: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"));
+
+    proptest! {
+        /// Looking at rows of numbers finds what the shape of an address finds among numbers that stand alone.
+        #[test]
+        fn rows_of_numbers_are_those_of_the_shape(parts in prop::collection::vec(
+            prop::sample::select(vec!["1", "22", "203", "4444", ".", ".", ".", ":", "-", "_", " ", "a", "é", "0.1"]),
+            0..24,
+        )) {
+            let text = parts.concat();
+            let alone = |bytes: &Range<usize>| context::is_number_alone(&text, bytes);
+            let shaped: Vec<_> = SHAPE.find_iter(&text).map(|found| found.range()).filter(alone).collect();
+            let in_rows: Vec<_> = in_points(&text).into_iter().filter(alone).collect();
+            prop_assert_eq!(in_rows, shaped);
+        }
+    }
+}

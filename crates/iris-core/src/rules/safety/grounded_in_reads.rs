@@ -400,3 +400,25 @@ fn is_cut(result: &str) -> bool {
     let may = || WORDS.as_ref().is_none_or(|words| words.is_match(result));
     end.contains("...") || end.contains('…') || may() && CUT.is_match(result)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Going from sign to sign finds what looking at every run finds, long runs that are cut included.
+        #[test]
+        fn names_are_those_of_all_tokens(parts in prop::collection::vec(
+            prop::sample::select(vec![
+                "a.md", "src", "/", "\\", ".", " ", "word ", "12.50", "?", "#x", "é", "\n", "https://a.b/c", "(", "-",
+            ]),
+            0..40,
+        ), long in 0_usize..1300) {
+            let text = format!("{}{}{}", parts.concat(), "x".repeat(long), parts.concat());
+            let of_all: Vec<_> = tokens(&text).filter(|(_, token)| may_name(token)).collect();
+            prop_assert_eq!(named(&text).collect::<Vec<_>>(), of_all);
+        }
+    }
+}

@@ -187,3 +187,30 @@ impl List {
         parts.into_iter().flat_map(|part| self.find(text, part)).take(MATCHES_MAX).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// What is passed over holds no phrase: the quick way finds what looking through every reading finds.
+        #[test]
+        fn nothing_is_passed_over(parts in prop::collection::vec(
+            prop::sample::select(vec!["Foul", "foul", " ", "  ", "\n", "\t", "ball", "play", "x", "ba\nll", "fo\tul", "."]),
+            0..16,
+        )) {
+            let text = parts.concat();
+            let list = List::of(&["foul ball".to_owned(), "play".to_owned(), "foul".to_owned()]).unwrap();
+            let all = |text: &str| list.find(text, 0..text.len());
+            prop_assert!(list.may_stand_in(&text) || all(&text).is_empty());
+            if let Some(reading) = squeezed(&text) {
+                prop_assert!(list.may_stand_in(&text) || all(reading.text()).is_empty());
+            }
+            if let Some(reading) = joined(&text).filter(|_| all(&text).is_empty()) {
+                prop_assert_eq!(list.find_across(&reading), all(reading.text()));
+            }
+        }
+    }
+}
