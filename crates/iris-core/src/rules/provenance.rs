@@ -406,7 +406,7 @@ impl Trail {
 
     fn read_field(&mut self, read: &Reply<'_>, text: &str) {
         let found = directives(text);
-        let verbs = if found.is_empty() { Vec::new() } else { directive::placed(text) };
+        let mut verbs: Vec<(usize, Families)> = Vec::new();
         let mut free_from = 0;
         for one in &found {
             if self.instructions.len() >= DIRECTIVES_MAX {
@@ -417,6 +417,10 @@ impl Trail {
                 self.rest.push_str(&between.to_lowercase());
                 self.rest.push('\n');
             }
+            // A scope begins and ends between words, and what two share is read once.
+            let fresh = free_from.max(one.scope.start)..one.scope.end;
+            let words = directive::placed(text.get(fresh.clone()).unwrap_or(""));
+            verbs.extend(words.into_iter().map(|(at, families)| (fresh.start + at, families)));
             free_from = free_from.max(one.scope.end);
             let scope = text.get(one.scope.clone()).unwrap_or("");
             let before = crate::text::tail(text.get(..one.verb).unwrap_or(""), POSE_BYTES);
@@ -430,7 +434,6 @@ impl Trail {
             {
                 self.dictated.push(statement);
             }
-            // A scope begins and ends between words.
             let first = verbs.partition_point(|(at, _)| *at < one.scope.start);
             let own = verbs.iter().skip(first).take_while(|(at, _)| *at < one.scope.end);
             let families = own.map(|(_, families)| *families).fold(Families::default(), Families::and);
