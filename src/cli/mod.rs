@@ -5,6 +5,7 @@ mod check_config;
 mod demo;
 mod eval;
 mod mcp;
+mod proof;
 mod serve;
 
 use std::io::{self, Write};
@@ -42,6 +43,8 @@ enum Command {
     Demo(demo::Demo),
     /// Judge outputs from JSON Lines, without a sidecar
     Eval(eval::Eval),
+    /// Measure how often the rules are right, on the cases in this program and on labelled sets of your own
+    Proof(proof::Proof),
     /// Check the configuration and print what is in effect
     CheckConfig(check_config::CheckConfig),
 }
@@ -98,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Mcp(mcp) => mcp.run(),
         Command::Demo(demo) => demo.run(),
         Command::Eval(eval) => eval.run(),
+        Command::Proof(proof) => proof.run(),
         Command::CheckConfig(check) => check.run(),
     };
     match done {

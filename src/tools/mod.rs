@@ -14,6 +14,7 @@ mod get_traces;
 mod list_rules;
 mod log_trace;
 mod preview_rule;
+mod proof;
 mod stored_text;
 mod trace_detail;
 

@@ -4,6 +4,7 @@ mod acknowledged;
 mod field_cases_1;
 mod forwarded;
 mod frugal;
+mod proof;
 mod refused;
 mod rules;
 mod stdio;

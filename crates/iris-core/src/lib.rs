@@ -2,7 +2,7 @@
 //!
 //! Bytes become spans in [`otlp`], spans become readings in [`dialect`], readings become traces in
 //! [`assemble`], traces become verdicts in [`evaluate`], which runs the [`rules`] over what [`text`] and
-//! [`detect`] see. [`price`] says what model calls cost. [`contract`] holds every word and shape of the tools.
+//! [`detect`] see. [`proof`] measures how often the rules are right. [`price`] says what model calls cost. [`contract`] holds every word and shape of the tools.
 //! [`model`] holds the nouns all of them share.
 //!
 //! Nothing here reads a clock, a file, a socket or the environment: time and randomness are arguments, so
@@ -17,5 +17,6 @@ pub mod evaluate;
 pub mod model;
 pub mod otlp;
 pub mod price;
+pub mod proof;
 pub mod rules;
 pub mod text;

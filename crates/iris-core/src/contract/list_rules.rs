@@ -46,8 +46,9 @@ impl Tool for ListRules {
         summary: "The rules in force: the built-in roster with what each needs, whether it vetoes on this server and its published accuracy, plus the \
                   custom rules.",
         does: "Reads the roster and the rule file; no network. built_in is never narrowed by the filters. critical is the effective setting and \
-               criticalSource says who made it: read both before trusting a passed: true. proof is null for a rule whose accuracy has not been \
-               published.",
+               criticalSource says who made it: read both before trusting a passed: true. proof has precision, recall, F1, \
+               95% intervals and the predictive value at four prevalences, and says whether others labelled what it was measured on (source: \
+               independent) or the rule's authors did (own); it is null where a rule only holds a number against a threshold.",
         not_for: "To count or find traces (get_traces). To judge something (evaluate_output). To add, remove or pause a rule (deploy_rule, delete_rule); \
                   built-in rules can be neither deployed nor removed.",
         errors: "A rule file that cannot be read is IRIS_INTERNAL_ERROR; a missing one is an empty list.",

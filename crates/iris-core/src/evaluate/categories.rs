@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::compose::{Basis, Verdict, compose};
+use super::compose::{Basis, Verdict, decide};
 use super::score::score;
 use crate::model::{Evaluation, RuleResult, VerdictState};
 use crate::rules::Bundle;
@@ -31,7 +31,7 @@ pub struct Category {
 /// Every bundle that has rules here, by name. A row follows the one verdict and is never composed on its own, so no
 /// row can pass what the verdict fails by one of its rules.
 pub fn categories(evaluation: &Evaluation) -> BTreeMap<String, Category> {
-    let verdict = compose(evaluation);
+    let verdict = decide(evaluation);
     let rows = Bundle::ALL.iter().filter_map(|bundle| {
         let results: Vec<&RuleResult> =
             evaluation.rule_results.iter().filter(|result| result.category == bundle.as_str()).collect();

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::risk::p_bad;
+use super::risk::{p_bad, without_interval};
 use super::{Composer, Examined, Matrix, OnCriticalSkipped, Prior, Provenance, Risk, risk};
 use crate::model::{Evaluation, Evidence, RuleResult, VerdictState};
 
@@ -89,6 +89,15 @@ pub struct Verdict {
 /// The verdict of an evaluation, from nothing but its rule results, its inputs and the settings it carries. A row whose
 /// settings cannot be read is unknown.
 pub fn compose(evaluation: &Evaluation) -> Verdict {
+    composed(evaluation, risk)
+}
+
+/// The same verdict with no risk stated: its interval, which is only shown, takes a thousand times as long.
+pub fn decide(evaluation: &Evaluation) -> Verdict {
+    Verdict { risk: None, ..composed(evaluation, without_interval) }
+}
+
+fn composed(evaluation: &Evaluation, estimate: fn(&[Examined<'_>], Prior) -> Option<Risk>) -> Verdict {
     let results = &evaluation.rule_results;
     let Some(composer) = Provenance::read(evaluation).map(|provenance| provenance.composer) else {
         return nothing_judged();
@@ -96,7 +105,7 @@ pub fn compose(evaluation: &Evaluation) -> Verdict {
     if results.iter().all(|result| result.skipped) {
         return unjudged(evaluation, &composer);
     }
-    let estimate = risk(&examined(results), prior(&composer));
+    let estimate = estimate(&examined(results), prior(&composer));
     let over = estimate.as_ref().filter(|risk| is_over(risk.p_bad, &composer));
     let mut layers = layers(evaluation, &composer, over.map(|risk| risk_by(results, risk)));
     let winner = winner(&layers).map(|at| layers.remove(at));

@@ -13,6 +13,7 @@ mod engine;
 mod inline;
 mod prepared;
 mod provenance;
+mod record;
 mod risk;
 mod roster;
 mod ruleset;
@@ -24,15 +25,16 @@ mod stand;
 #[cfg(test)]
 mod tests;
 
-pub use accuracy::{Accuracy, Matrix};
+pub use accuracy::{Accuracy, Matrix, Measured, Source};
 pub use categories::{Category, categories};
 pub use compose::{Basis, Confidence, Deciding, Verdict, compose, critical_failures, critical_skipped};
 pub use coverage::{Coverage, QuestionCoverage, coverage};
 pub use engine::{Identity, evaluate, evaluate_within};
 pub use inline::{Given, conversation_within, judge_trace, judge_trace_within, provisional, provisional_within};
 pub use provenance::Provenance;
+pub use record::{FileRecord, OwnCounts, Record, Run, SetCounts};
 pub use risk::{Examined, Prior, Risk, risk};
-pub use roster::{RosterEntry, roster};
+pub use roster::{RosterEntry, is_conformance, roster};
 pub use ruleset::{Dormant, Ruleset};
 pub use settings::{Composer, OnCriticalSkipped, Settings};
 pub use stand::stand;

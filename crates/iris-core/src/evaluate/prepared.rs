@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::accuracy::round;
 use super::ruleset::{Picked, hash};
-use super::{Composer, Matrix, Provenance, Ruleset, Settings};
+use super::{Accuracy, Composer, Matrix, Provenance, Ruleset, Settings};
 use crate::model::{EvalType, Name};
 use crate::rules::{FailureClass, Kind, Knobs, Need, RuleMeta};
 
@@ -96,52 +96,49 @@ impl Receipt {
         let meta = picked.rule.meta();
         let (critical, critical_source) = settings.critical(meta, picked.custom.is_none());
         let accuracy = ruleset.accuracy();
-        let measured = accuracy.of(&meta.name, meta.version);
-        let version = accuracy.corpus_version.as_deref();
         let listed = (&*meta.name, meta.version, meta.kind.as_str(), critical, meta.weight.to_string());
         Self {
             critical,
             critical_source,
             classes: meta.classes.iter().map(|class: &FailureClass| class.as_str().into()).collect(),
-            passed: Arc::new(uncertainty(meta, measured, version, false, composer)),
-            failed: Arc::new(uncertainty(meta, measured, version, true, composer)),
+            passed: Arc::new(uncertainty(meta, accuracy, false, composer)),
+            failed: Arc::new(uncertainty(meta, accuracy, true, composer)),
             listed: serde_json::to_string(&listed).unwrap_or_default(),
         }
     }
 }
 
 /// How sure one can be, in the terms of the kind of claim; says honestly when nobody has measured it.
-fn uncertainty(
-    meta: &RuleMeta,
-    measured: Option<Matrix>,
-    corpus: Option<&str>,
-    fired: bool,
-    composer: &Composer,
-) -> Value {
+fn uncertainty(meta: &RuleMeta, accuracy: &Accuracy, fired: bool, composer: &Composer) -> Value {
     let unmeasured = |why: &str| json!({"basis": "unmeasured", "why": why});
     match meta.kind {
         Kind::Policy => json!({"basis": "policy"}),
-        Kind::Measurement => json!({"basis": "definition"}),
+        Kind::Measurement => match accuracy.own(&meta.name, meta.version) {
+            None => json!({"basis": "definition"}),
+            Some(own) => {
+                json!({"basis": "definition", "conformance": {"n": own.n(), "matched": own.tp + own.tn}})
+            }
+        },
         Kind::Judgment => unmeasured("a model's judgment has no error rate of its own"),
         Kind::Verification => unmeasured("the check is as good as the source it reads"),
-        Kind::Detection | Kind::Inference => match measured {
+        Kind::Detection | Kind::Inference => match accuracy.of(&meta.name, meta.version) {
             None => unmeasured("no accuracy has been published for this version of the rule"),
-            Some(matrix) => {
+            Some((source, matrix)) => {
                 let Matrix { tp, fp, missed, tn } = matrix;
-                let mut value = json!({
-                    "basis": "published_accuracy", "fired": fired,
-                    "prior": {"pi": composer.prior, "classes": composer.prior_classes},
-                    "corpus": {"n": tp + fp + missed + tn, "tp": tp, "fp": fp, "fn": missed, "tn": tn, "version": corpus},
-                });
                 let (name, point) = if fired {
                     ("ppv", matrix.predictive_value(composer.prior))
                 } else {
                     ("missRate", matrix.miss_rate(composer.prior))
                 };
-                if let Value::Object(fields) = &mut value {
-                    fields.insert(name.to_owned(), json!({"point": round(point, 4)}));
-                }
-                value
+                json!({
+                    "basis": "published_accuracy", "fired": fired,
+                    "prior": {"pi": composer.prior, "classes": composer.prior_classes},
+                    "corpus": {
+                        "n": matrix.n(), "tp": tp, "fp": fp, "fn": missed, "tn": tn,
+                        "labelling": source.as_str(), "version": accuracy.corpus_version,
+                    },
+                    name: {"point": round(point, 4)},
+                })
             }
         },
     }

@@ -80,6 +80,14 @@ pub(super) fn p_bad(examined: &[Examined<'_>], prior: Prior) -> Option<f64> {
     (!known.is_empty()).then(|| round(any_of(&known), 4))
 }
 
+/// The estimate without its interval and what it takes for granted. Nothing when no measured rule ran.
+pub(super) fn without_interval(examined: &[Examined<'_>], prior: Prior) -> Option<Risk> {
+    let known = per_class(examined, prior);
+    let p_bad = round(any_of(&known), 4);
+    let per_class = known.iter().map(|(class, q)| ((*class).to_owned(), Some(round(*q, 4)))).collect();
+    (!known.is_empty()).then(|| Risk { p_bad, lo: p_bad, hi: p_bad, per_class, assumptions: Vec::new() })
+}
+
 /// Estimates the risk. Nothing when no measured rule ran.
 pub fn risk(examined: &[Examined<'_>], prior: Prior) -> Option<Risk> {
     let known = per_class(examined, prior);

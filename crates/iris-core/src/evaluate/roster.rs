@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Ruleset, Settings};
-use crate::rules::{FailureClass, Need, RULES};
+use super::{Accuracy, Ruleset, Settings, Source};
+use crate::rules::{FailureClass, Kind, Mechanism, Need, RULES, RuleMeta};
 
 /// One built-in rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -34,7 +34,8 @@ pub struct RosterEntry {
     pub critical: bool,
     /// Who decided that: `default` or `config`.
     pub critical_source: String,
-    /// Measured accuracy; null until it is measured, and for rules that only hold a number.
+    /// Measured accuracy of this version; null until it is measured, and where measuring only checks that a rule holds a
+    /// number against a threshold as it is defined to.
     pub proof: Option<Value>,
 }
 
@@ -56,8 +57,28 @@ pub fn roster(ruleset: &Ruleset, settings: &Settings) -> Vec<RosterEntry> {
             version: meta.version,
             critical,
             critical_source: source.to_owned(),
-            proof: ruleset.accuracy().of(&meta.name, meta.version).map(super::Matrix::proof),
+            proof: proof(meta, ruleset.accuracy()),
         }
     });
     entries.collect()
+}
+
+/// Whether what was measured of a rule only says that it follows its definition: it holds a number against a threshold,
+/// and nobody else labelled texts for it.
+pub fn is_conformance(meta: &RuleMeta, accuracy: &Accuracy) -> bool {
+    let holds_a_number = matches!(meta.kind, Kind::Measurement | Kind::Policy) && meta.mechanism == Mechanism::Formula;
+    holds_a_number && accuracy.rules.get(&*meta.name).is_none_or(|measured| measured.independent.is_none())
+}
+
+/// What was measured of a rule, by others if they did; the counts on its own cases stand beside them.
+fn proof(meta: &RuleMeta, accuracy: &Accuracy) -> Option<Value> {
+    let (source, matrix) = accuracy.of(&meta.name, meta.version).filter(|_| !is_conformance(meta, accuracy))?;
+    let mut proof = matrix.stats();
+    if let Value::Object(fields) = &mut proof {
+        fields.insert("source".to_owned(), Value::from(source.as_str()));
+        fields.insert("corpusVersion".to_owned(), accuracy.corpus_version.clone().into());
+        let own = accuracy.own(&meta.name, meta.version).filter(|_| source == Source::Independent);
+        fields.insert("own".to_owned(), own.map(super::Matrix::stats).unwrap_or_default());
+    }
+    Some(proof)
 }

@@ -1,13 +1,13 @@
 //! The rules of one moment: built-in, deployed, and what was measured of them. Swapped whole, never changed.
 
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::prepared::Prepared;
-use super::{Accuracy, Settings};
+use super::{Accuracy, Record, Settings};
 use crate::model::EvalType;
 use crate::rules::{Bundle, Need, RULES, Rule};
 
@@ -71,12 +71,13 @@ pub(super) struct Picked<'a> {
 }
 
 impl Ruleset {
-    /// The built-in rules, nothing measured.
+    /// The built-in rules, with what is published of their accuracy.
     pub fn built_in() -> Self {
+        static PUBLISHED: LazyLock<Arc<Accuracy>> = LazyLock::new(|| Arc::new(Record::published().accuracy()));
         let bare = Self {
             custom: Arc::from([]),
             dormant: Arc::from([]),
-            accuracy: Arc::default(),
+            accuracy: PUBLISHED.clone(),
             version: Arc::from(env!("CARGO_PKG_VERSION")),
             hash: Arc::from(""),
             prepared: Arc::default(),

@@ -1,5 +1,6 @@
 mod composing;
 mod inline;
+mod published;
 mod riskiness;
 mod settings;
 
@@ -26,8 +27,13 @@ fn identity() -> Identity {
     }
 }
 
+/// The rules with nothing measured of them.
+fn unmeasured() -> Ruleset {
+    Ruleset::built_in().with_accuracy(Accuracy::default())
+}
+
 fn judge(subject: &Subject<'_>) -> Evaluation {
-    evaluate(&Ruleset::built_in(), subject, &Settings::default(), EvalType::All, identity(), now())
+    evaluate(&unmeasured(), subject, &Settings::default(), EvalType::All, identity(), now())
 }
 
 fn result<'a>(evaluation: &'a Evaluation, rule: &str) -> &'a RuleResult {
@@ -37,11 +43,12 @@ fn result<'a>(evaluation: &'a Evaluation, rule: &str) -> &'a RuleResult {
 /// Counts published for the reference's rules: numbers to compute with, not ours.
 fn measured() -> Accuracy {
     let matrix = |tp, fp, missed, tn| Matrix { tp, fp, missed, tn };
+    let own = |counts| Measured { own: Some((2, counts)), independent: None };
     Accuracy {
         corpus_version: Some("c0ffee".to_owned()),
         rules: BTreeMap::from([
-            ("no_pii".to_owned(), (2, matrix(34, 5, 11, 43))),
-            ("no_silent_tool_failure".to_owned(), (2, matrix(17, 0, 8, 28))),
+            ("no_pii".to_owned(), own(matrix(34, 5, 11, 43))),
+            ("no_silent_tool_failure".to_owned(), own(matrix(17, 0, 8, 28))),
         ]),
     }
 }
@@ -113,7 +120,7 @@ fn measured_rules_carry_their_counts_and_a_risk() {
     assert_eq!(evaluation.provenance["corpusVersion"], "c0ffee");
     let shown = roster(&ruleset, &Settings::default());
     let proof = shown.iter().find(|rule| rule.name == "no_pii").unwrap().proof.clone().unwrap();
-    assert_eq!(proof["n"], 93);
+    assert_eq!((&proof["counts"]["n"], &proof["source"]), (&json!(93), &json!("own")));
 }
 
 #[test]
@@ -123,7 +130,7 @@ fn the_roster_shows_what_is_in_force() {
         non_critical_rules: vec!["no_pii".to_owned()],
         ..Settings::default()
     };
-    let roster = roster(&Ruleset::built_in(), &settings);
+    let roster = roster(&unmeasured(), &settings);
     let shown: Vec<_> =
         roster.iter().map(|rule| (rule.name.as_str(), rule.critical, rule.critical_source.as_str())).collect();
     for told in [

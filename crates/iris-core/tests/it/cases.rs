@@ -1,126 +1,30 @@
-//! The rules on the cases of `tests/cases/rule`: each comes out right or is listed there as a known miss.
+//! The rules on the cases of `tests/cases/rule`: each comes out right or is listed there as a known miss, and what the
+//! repository publishes of them is what comes out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use iris_core::evaluate::Subject;
-use iris_core::model::{Evidence, TokenUsage, ToolCall};
-use iris_core::rules::{Case, Knobs, Outcome, RULES, Rule, SkipClass, ThresholdSource, run};
-use serde::Deserialize;
-use serde_json::Value;
+use iris_core::evaluate::Record;
+use iris_core::proof::{self, Label, RuleCase};
+use iris_core::rules::{RULES, Rule};
 
-/// Cases that a file holds at least, and those of them that have a twin.
+/// Cases that a file holds at least, those of them that have a twin, and those that were written without having seen how
+/// the rule works: a third of the least.
 const CASES_MIN: usize = 60;
 const TWINS_MIN: usize = 20;
+const BLIND_MIN: usize = CASES_MIN / 3;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RuleCase {
-    id: String,
-    label: String,
-    note: String,
-    twin: Option<String>,
-    input: Option<String>,
-    output: Option<String>,
-    expected: Option<String>,
-    tool_calls: Option<Vec<ToolCall>>,
-    tools: Option<Value>,
-    expected_trajectory: Option<Value>,
-    cost_usd: Option<f64>,
-    cost_history: Option<Vec<f64>>,
-    token_usage: Option<TokenUsage>,
-    #[serde(default)]
-    finish_reasons: Vec<String>,
-    #[serde(default)]
-    thresholds: BTreeMap<String, f64>,
-    #[serde(default)]
-    lists: BTreeMap<String, Vec<String>>,
-    labels: Option<Vec<String>>,
-    calls: Option<Vec<usize>>,
-    known_miss: Option<String>,
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-impl RuleCase {
-    fn judge(&self, rule: &dyn Rule) -> Outcome {
-        let subject = Subject {
-            output: self.output.as_deref(),
-            input: self.input.as_deref(),
-            expected: self.expected.as_deref(),
-            tool_calls: self.tool_calls.as_deref(),
-            tools_catalogue: self.tools.as_ref(),
-            expected_trajectory: self.expected_trajectory.as_ref(),
-            cost_usd: self.cost_usd,
-            cost_parts: None,
-            cost_history: self.cost_history.as_deref().unwrap_or_default(),
-            token_usage: self.token_usage,
-            finish_reasons: &self.finish_reasons,
-        };
-        let set = |(name, value): (&String, &f64)| (name.clone(), (*value, ThresholdSource::Config));
-        let knobs = Knobs { numbers: self.thresholds.iter().map(set).collect(), lists: self.lists.clone() };
-        run(rule, &Case::new(&subject), &knobs)
-    }
-
-    /// What is wrong with what the rule said.
-    fn wrong(&self, outcome: &Outcome) -> Option<String> {
-        let (said, finding) = match outcome {
-            Outcome::Pass(finding) => ("pass", Some(finding)),
-            Outcome::Fail(finding) => ("fail", Some(finding)),
-            Outcome::Skip { class: SkipClass::NotApplicable, .. } => ("skip", None),
-            Outcome::Skip { .. } => ("defeated", None),
-        };
-        if said != self.label {
-            let why = match outcome {
-                Outcome::Skip { why, .. } => why,
-                Outcome::Pass(finding) | Outcome::Fail(finding) => &finding.message,
-            };
-            return Some(format!("want {}, got {said}: {why}", self.label));
-        }
-        let evidence = finding.map(|finding| finding.evidence.as_slice()).unwrap_or_default();
-        let labels: Vec<&str> = evidence.iter().filter_map(label).collect();
-        let calls: Vec<usize> = evidence.iter().filter_map(call).collect();
-        if self.labels.as_ref().is_some_and(|want| *want != labels) {
-            return Some(format!("labels: want {:?}, got {labels:?}", self.labels));
-        }
-        let other = self.calls.as_ref().is_some_and(|want| *want != calls);
-        other.then(|| format!("calls: want {:?}, got {calls:?}", self.calls))
-    }
-}
-
-fn label(evidence: &Evidence) -> Option<&str> {
-    match evidence {
-        Evidence::Span { label, .. } | Evidence::ToolCall { label, .. } => Some(label),
-        Evidence::Pattern { name, .. } => Some(name),
-        Evidence::Count { .. } => None,
-    }
-}
-
-fn call(evidence: &Evidence) -> Option<usize> {
-    if let Evidence::ToolCall { index, .. } = evidence { Some(*index) } else { None }
-}
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/rule")
-}
-
-/// Every file: the rule it is named after and its cases.
-fn files() -> Vec<(&'static dyn Rule, Vec<RuleCase>)> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|ending| ending != "jsonl") {
-            continue;
-        }
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let rule = RULES.iter().find(|rule| rule.meta().name == name);
-        let rule = rule.unwrap_or_else(|| panic!("{}: no rule is called {name}", path.display()));
-        let text = std::fs::read_to_string(&path).unwrap();
-        let read = |(at, line): (usize, &str)| {
-            serde_json::from_str(line).unwrap_or_else(|why| panic!("{}:{}: {why}", path.display(), at + 1))
-        };
-        files.push((*rule, text.lines().enumerate().filter(|(_, line)| !line.is_empty()).map(read).collect()));
-    }
-    files
+fn rules() -> impl Iterator<Item = (&'static dyn Rule, &'static str, Vec<RuleCase>)> {
+    RULES.iter().map(|rule| {
+        let name: &'static str = &rule.meta().name;
+        let cases = proof::cases(name).unwrap_or_else(|| panic!("{name} has no file in tests/cases/rule"));
+        (*rule, name, cases.unwrap_or_else(|why| panic!("{why}")))
+    })
 }
 
 /// Scenario: `IRIS_RULE=name` looks at the cases of one rule only.
@@ -128,11 +32,7 @@ fn files() -> Vec<(&'static dyn Rule, Vec<RuleCase>)> {
 fn every_rule_case_comes_out_right() {
     let only = std::env::var("IRIS_RULE").ok();
     let mut broken = String::new();
-    for (rule, cases) in files() {
-        let name = &rule.meta().name;
-        if only.as_ref().is_some_and(|only| only != name) {
-            continue;
-        }
+    for (rule, name, cases) in rules().filter(|(_, name, _)| only.as_ref().is_none_or(|only| only == name)) {
         for case in cases {
             let wrong = case.wrong(&case.judge(rule));
             let _ = match (&case.known_miss, wrong) {
@@ -146,20 +46,69 @@ fn every_rule_case_comes_out_right() {
 }
 
 #[test]
+fn every_file_is_that_of_a_rule_and_is_part_of_the_program() {
+    let folder = std::fs::read_dir(root().join("tests/cases/rule")).unwrap();
+    let found: BTreeSet<String> = folder
+        .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".jsonl")?.to_owned()))
+        .collect();
+    let listed: BTreeSet<String> = proof::files().map(str::to_owned).collect();
+    let rules: BTreeSet<String> = RULES.iter().map(|rule| rule.meta().name.to_string()).collect();
+    assert_eq!((&found, &listed), (&rules, &rules), "files in the folder and in proof/cases.rs; want one a rule");
+}
+
+#[test]
 fn the_cases_are_many_and_come_in_pairs() {
-    for (rule, cases) in files() {
-        let name = &rule.meta().name;
+    let mut few = String::new();
+    for (_, name, cases) in rules() {
         let by_id: BTreeMap<&str, &RuleCase> = cases.iter().map(|case| (case.id.as_str(), case)).collect();
         assert_eq!(by_id.len(), cases.len(), "{name}: two cases have one id");
-        assert!(cases.len() >= CASES_MIN, "{name}: {} cases, at least {CASES_MIN}", cases.len());
-        let labels: BTreeSet<&str> = cases.iter().map(|case| case.label.as_str()).collect();
-        assert!(labels.is_subset(&BTreeSet::from(["pass", "fail", "skip"])), "{name}: {labels:?}");
-        let twins: Vec<&RuleCase> = cases.iter().filter(|case| case.twin.is_some()).collect();
-        assert!(twins.len() >= TWINS_MIN, "{name}: {} cases have a twin, at least {TWINS_MIN}", twins.len());
-        for case in twins {
+        let count = |wanted: fn(&&RuleCase) -> bool| cases.iter().filter(wanted).count();
+        for (what, got, least) in [
+            ("cases", cases.len(), CASES_MIN),
+            ("have a twin", count(|case| case.twin.is_some()), TWINS_MIN),
+            ("were written blind", count(|case| case.blind), BLIND_MIN),
+            ("should fail", count(|case| case.label == Label::Fail), TWINS_MIN),
+            ("should pass", count(|case| case.label == Label::Pass), TWINS_MIN),
+        ] {
+            if got < least {
+                let _ = writeln!(few, "{name}: {got} {what}, at least {least}");
+            }
+        }
+        for case in cases.iter().filter(|case| case.twin.is_some()) {
             let twin = case.twin.as_deref().and_then(|twin| by_id.get(twin));
             let twin = twin.unwrap_or_else(|| panic!("{name}/{}: its twin is no case", case.id));
             assert_ne!(twin.label, case.label, "{name}/{}: a twin has the other label", case.id);
         }
+    }
+    assert!(few.is_empty(), "{few}");
+}
+
+/// What is committed of the own cases is what they say now. `IRIS_BLESS=1` writes it.
+#[test]
+fn the_published_counts_are_those_of_today() {
+    let mut record = Record::published();
+    let own = proof::own().unwrap_or_else(|why| panic!("{why}"));
+    if record.own != own && std::env::var_os("IRIS_BLESS").is_some() {
+        record.own = own.clone();
+        let path = root().join("crates/iris-core/src/evaluate/accuracy.json");
+        std::fs::write(path, serde_json::to_string_pretty(&record).unwrap() + "\n").unwrap();
+    }
+    assert_eq!(record.own, own, "IRIS_BLESS=1 cargo test -p iris-core writes accuracy.json; read what changed");
+}
+
+#[test]
+fn what_is_published_is_counts_names_and_hashes() {
+    let record = Record::published();
+    assert!(record.own.len() == RULES.len() && !record.independent.sets.is_empty(), "it does not read");
+    for file in &record.independent.files {
+        assert!(file.sha256.len() == 64 && file.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()), "{}", file.name);
+        assert!(file.rows > 0, "{}", file.name);
+    }
+    let day: Vec<&str> = record.independent.recorded.split('-').collect();
+    assert_eq!(day.iter().map(|part| part.len()).collect::<Vec<_>>(), [4, 2, 2], "{}", record.independent.recorded);
+    for set in &record.independent.sets {
+        assert!(proof::MEASURES.iter().any(|measure| measure.name == set.measure), "{}", set.measure);
+        assert!(record.independent.files.iter().any(|file| file.name == set.file), "{}", set.file);
+        assert!(set.rule.is_none() || RULES.iter().any(|rule| set.rule.as_deref() == Some(&rule.meta().name)));
     }
 }

@@ -13,6 +13,7 @@ const CORE_FLOORS: &[&[&str]] = &[
     &["otlp", "detect", "price"],
     &["dialect", "rules"],
     &["assemble", "evaluate"],
+    &["proof"],
     &["contract"],
 ];
 

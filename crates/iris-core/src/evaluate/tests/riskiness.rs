@@ -1,7 +1,10 @@
 //! The vectors were computed by hand from the counts that the reference published; the counts are input here.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::model::Name;
+use crate::rules::FailureClass;
 
 const COUNTS: [(&str, [u32; 4], &[&str]); 6] = [
     ("no_pii", [34, 5, 11, 43], &["pii_leak", "credential_leak"]),
@@ -75,4 +78,34 @@ fn no_corpus_makes_a_rule_certain() {
     let perfect = Matrix { tp: 50, fp: 0, missed: 0, tn: 50 };
     assert!(perfect.predictive_value(0.01) < 1.0 && perfect.miss_rate(0.5) > 0.0);
     assert!(risk(&[], Prior { share: 0.5, classes: 5 }).is_none());
+}
+
+proptest! {
+    /// Whatever the rules are worth and say: one more that was looked at with the same results of the others never makes
+    /// it less likely that something is wrong.
+    #[test]
+    fn one_more_class_examined_never_lowers_the_risk(
+        counts in proptest::collection::vec((0_u32..300, 0_u32..300, 0_u32..300, 0_u32..300, any::<bool>()), 1..9),
+        share in 0.01_f64..0.99,
+        classes in 1_u32..20,
+    ) {
+        let named: Vec<Vec<Name>> = (0..counts.len()).map(|at| vec![FailureClass::ALL[at].as_str().into()]).collect();
+        let examined: Vec<Examined<'_>> = counts
+            .iter()
+            .zip(&named)
+            .map(|((tp, fp, missed, tn, fired), classes)| Examined {
+                rule: &classes[0],
+                classes,
+                fired: *fired,
+                matrix: Matrix { tp: *tp, fp: *fp, missed: *missed, tn: *tn },
+            })
+            .collect();
+        let prior = Prior { share, classes };
+        let all = risk(&examined, prior).unwrap();
+        prop_assert!((0.0..=1.0).contains(&all.p_bad) && all.lo <= all.p_bad && all.p_bad <= all.hi);
+        for fewer in 1..examined.len() {
+            let less = risk(&examined[..fewer], prior).unwrap();
+            prop_assert!(less.p_bad <= all.p_bad, "{} rules: {}, all: {}", fewer, less.p_bad, all.p_bad);
+        }
+    }
 }

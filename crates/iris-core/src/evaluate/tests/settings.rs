@@ -44,7 +44,7 @@ fn both_spellings_of_a_key_are_read_and_others_refused() {
 fn a_rule_can_be_made_not_to_veto() {
     let settings = Settings { non_critical_rules: vec!["no_pii".to_owned()], ..Settings::default() };
     let subject = Subject { output: Some("SSN 536-22-8716"), ..Subject::default() };
-    let evaluation = evaluate(&Ruleset::built_in(), &subject, &settings, EvalType::All, identity(), now());
+    let evaluation = evaluate(&unmeasured(), &subject, &settings, EvalType::All, identity(), now());
     assert!(compose(&evaluation).passed);
     assert_eq!(result(&evaluation, "no_pii").critical_source, "config");
 }
@@ -71,7 +71,7 @@ fn a_threshold_is_found_under_its_other_name() {
         Settings { rule_thresholds: BTreeMap::from([("min_length".to_owned(), 3.0)]), ..Settings::default() };
     assert_eq!(settings.problems(), Vec::<String>::new());
     let subject = Subject { output: Some("Yes."), ..Subject::default() };
-    let evaluation = evaluate(&Ruleset::built_in(), &subject, &settings, EvalType::All, identity(), now());
+    let evaluation = evaluate(&unmeasured(), &subject, &settings, EvalType::All, identity(), now());
     assert_eq!(result(&evaluation, "min_output_length").state, "pass");
 }
 
@@ -87,6 +87,6 @@ fn relevance_advises_until_a_threshold_is_set() {
     assert!(shipped.passed, "{:?}", compose(&shipped));
     let settings =
         Settings { rule_thresholds: BTreeMap::from([("keyword_overlap".to_owned(), 0.35)]), ..Settings::default() };
-    let set = evaluate(&Ruleset::built_in(), &subject, &settings, EvalType::All, identity(), now());
+    let set = evaluate(&unmeasured(), &subject, &settings, EvalType::All, identity(), now());
     assert_eq!(compose(&set).by, ["answers_the_ask"]);
 }
