@@ -5,6 +5,8 @@
 
 mod group2;
 mod group3;
+mod group4;
+mod ids;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
