@@ -220,7 +220,7 @@ fn row(trace: Trace, evaluation: Option<Evaluation>) -> TraceRow {
 }
 
 fn brief(evaluation: &Evaluation) -> VerdictBrief {
-    let verdict = evaluate::compose(evaluation);
+    let verdict = evaluate::decide(evaluation);
     VerdictBrief { state: verdict.state, basis: verdict.basis.as_str().to_owned(), by: verdict.by }
 }
 

@@ -4,6 +4,7 @@ mod acknowledged;
 mod field_cases_1;
 mod forwarded;
 mod frugal;
+mod overload;
 mod proof;
 mod refused;
 mod rules;

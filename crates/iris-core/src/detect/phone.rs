@@ -127,6 +127,9 @@ fn judge(text: &str, bytes: &Range<usize>, shape: Shape) -> Option<Standing> {
     if !stands_alone(text, bytes) {
         return None;
     }
+    if whole.starts_with("00") && follows_a_group(text, bytes.start) {
+        return None;
+    }
     if shape != Shape::International && OTHER_WORDS.is_match(context::before(text, bytes.start, 24)) {
         return None;
     }
@@ -143,6 +146,12 @@ fn judge(text: &str, bytes: &Range<usize>, shape: Shape) -> Option<Standing> {
         return Some(Standing::Public);
     }
     real.then_some(Standing::Live)
+}
+
+/// Whether digits stand before it, a blank away: it is then the rest of a longer number.
+fn follows_a_group(text: &str, start: usize) -> bool {
+    let mut back = context::before(text, start, 8).chars().rev();
+    back.next() == Some(' ') && back.next().is_some_and(|c| c.is_ascii_digit())
 }
 
 /// Stricter than a lone number before it, laxer after it: a sentence may end there.

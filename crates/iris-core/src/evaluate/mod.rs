@@ -27,7 +27,7 @@ mod tests;
 
 pub use accuracy::{Accuracy, Matrix, Measured, Source};
 pub use categories::{Category, categories};
-pub use compose::{Basis, Confidence, Deciding, Verdict, compose, critical_failures, critical_skipped};
+pub use compose::{Basis, Confidence, Deciding, Verdict, compose, critical_failures, critical_skipped, decide};
 pub use coverage::{Coverage, QuestionCoverage, coverage};
 pub use engine::{Identity, evaluate, evaluate_within};
 pub use inline::{Given, conversation_within, judge_trace, judge_trace_within, provisional, provisional_within};

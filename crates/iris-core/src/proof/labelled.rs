@@ -163,6 +163,9 @@ pub struct Measured {
     pub skipped: u32,
 }
 
+/// A measure of a row by name, what it should say, and what it did; nothing when its rule did not judge.
+pub type Said = (&'static str, bool, Option<bool>);
+
 /// A measuring that rows are given to, one by one.
 #[derive(Debug)]
 pub struct Labelled {
@@ -178,7 +181,7 @@ impl Labelled {
 
     /// Judges a row of a set; returns the evaluation with what each measure should and did say, for who wants to look,
     /// or nothing when the row labels nothing that a rule speaks to.
-    pub fn add(&mut self, set: &str, row: &Value) -> Option<(Evaluation, Vec<(&'static str, bool, Option<bool>)>)> {
+    pub fn add(&mut self, set: &str, row: &Value) -> Option<(Evaluation, Vec<Said>)> {
         let wants = wants(row);
         if wants.is_empty() {
             return None;

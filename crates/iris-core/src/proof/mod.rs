@@ -13,4 +13,4 @@ mod labelled;
 
 pub use cases::{Label, RuleCase, cases, counts, files, own};
 pub use document::document;
-pub use labelled::{Labelled, MEASURES, Measure, Measured, wants};
+pub use labelled::{Labelled, MEASURES, Measure, Measured, Said, wants};

@@ -51,7 +51,7 @@ impl Finding {
     /// The same with the number that was measured.
     #[must_use]
     pub fn measuring(mut self, stat: &str, unit: &str, value: f64) -> Self {
-        self.value = Some(json!({"stat": stat, "unit": unit, "value": value}));
+        self.value = Some(json!({"stat": stat, "unit": unit, "value": finite(value)}));
         self
     }
 
@@ -64,13 +64,18 @@ impl Finding {
     }
 }
 
+/// The nearest number that JSON can hold: what was stored without a value could not be read back.
+fn finite(value: f64) -> f64 {
+    if value.is_nan() { 0.0 } else { value.clamp(f64::MIN, f64::MAX) }
+}
+
 /// A number held against a threshold, with who set it.
 pub fn count(stat: &str, unit: &str, value: f64, threshold: Option<(f64, ThresholdSource)>) -> Evidence {
     Evidence::Count {
         stat: stat.to_owned(),
         unit: unit.to_owned(),
-        value,
-        threshold: threshold.map(|(threshold, _)| threshold),
+        value: finite(value),
+        threshold: threshold.map(|(threshold, _)| finite(threshold)),
         threshold_source: threshold.map(|(_, source)| source.as_str().to_owned()),
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use iris_core::evaluate::Record;
 use iris_core::proof::{self, Label, RuleCase};
-use iris_core::rules::{RULES, Rule};
+use iris_core::rules::{Case, Knobs, Need, Outcome, RULES, Rule, SkipClass, Subject, run};
 
 /// Cases that a file holds at least, those of them that have a twin, and those that were written without having seen how
 /// the rule works: a third of the least.
@@ -110,5 +110,86 @@ fn what_is_published_is_counts_names_and_hashes() {
         assert!(proof::MEASURES.iter().any(|measure| measure.name == set.measure), "{}", set.measure);
         assert!(record.independent.files.iter().any(|file| file.name == set.file), "{}", set.file);
         assert!(set.rule.is_none() || RULES.iter().any(|rule| set.rule.as_deref() == Some(&rule.meta().name)));
+    }
+}
+
+/// F1 that a published implementation states for rules of these names, on cases of its own.
+const PUBLISHED_F1: &[(&str, f64)] = &[
+    ("min_output_length", 1.0),
+    ("non_empty_output", 0.923),
+    ("sentence_count", 1.0),
+    ("expected_coverage", 1.0),
+    ("valid_tool_arguments", 1.0),
+    ("ask_coverage", 0.786),
+    ("tool_sequence", 1.0),
+    ("keyword_overlap", 1.0),
+    ("topic_consistency", 0.957),
+    ("tool_choice", 0.947),
+    ("answers_the_ask", 0.930),
+    ("no_pii", 0.898),
+    ("no_blocklist_words", 0.968),
+    ("no_injection_patterns", 0.978),
+    ("no_stub_output", 0.790),
+    ("no_hallucination_markers", 0.850),
+    ("no_silent_tool_failure", 0.866),
+    ("grounded_in_reads", 1.0),
+    ("no_injection_compliance", 0.783),
+    ("cost_under_threshold", 1.0),
+    ("verbosity_ratio", 1.0),
+    ("no_tool_loop", 1.0),
+    ("max_steps", 1.0),
+    ("cost_anomaly", 1.0),
+    ("step_budget", 1.0),
+];
+
+/// Rules below that figure on their own cases, and how far: each has a known miss that the other's cases do not hold.
+const BELOW: &[(&str, f64)] = &[("grounded_in_reads", 0.98), ("no_tool_loop", 0.98)];
+
+#[test]
+fn every_rule_is_at_or_above_the_published_figures_on_its_own_cases() {
+    let own = proof::own().unwrap_or_else(|why| panic!("{why}"));
+    let mut below = String::new();
+    for (rule, published) in PUBLISHED_F1 {
+        let least = BELOW.iter().find(|(name, _)| name == rule).map_or(*published, |(_, least)| *least);
+        let got = own[*rule].counts.f1().unwrap();
+        if got < least {
+            let _ = writeln!(below, "{rule}: F1 {got:.3}, at least {least}");
+        }
+        assert!(got < *published || !BELOW.iter().any(|(name, _)| name == rule), "{rule} is no exception any more");
+    }
+    assert!(below.is_empty(), "{below}");
+}
+
+/// The subject without one kind of input.
+fn without<'a>(subject: Subject<'a>, need: Need) -> Subject<'a> {
+    let mut less = subject;
+    match need {
+        Need::Output => less.output = None,
+        Need::Input => less.input = None,
+        Need::Expected => less.expected = None,
+        Need::ToolCalls | Need::ToolOutputs => less.tool_calls = None,
+        Need::ToolsCatalogue => less.tools_catalogue = None,
+        Need::ExpectedTrajectory => less.expected_trajectory = None,
+        Need::Cost => less.cost_usd = None,
+        Need::Tokens => less.token_usage = None,
+        Need::Citations => {}
+    }
+    less
+}
+
+#[test]
+fn taking_an_input_away_makes_the_rule_skip_whatever_the_case() {
+    for (rule, name, cases) in rules() {
+        let mut taken = 0;
+        for case in &cases {
+            for need in rule.meta().needs {
+                let subject = without(case.subject(), *need);
+                let outcome = run(rule, &Case::new(&subject), &Knobs::default());
+                let skips = matches!(outcome, Outcome::Skip { class: SkipClass::NotApplicable, .. });
+                assert!(skips, "{name}/{} without {}: {outcome:?}", case.id, need.as_str());
+                taken += 1;
+            }
+        }
+        assert!(taken >= CASES_MIN, "{name}");
     }
 }

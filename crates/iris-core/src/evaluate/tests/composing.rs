@@ -154,6 +154,7 @@ fn every_combination_of_layers_ranks_alike() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn a_stored_row_composes_to_the_same_verdict(
         output in prop_oneof![Just("x@quayhaven.io".to_owned()), any::<String>()],
@@ -183,5 +184,98 @@ proptest! {
         prop_assert_eq!(coverage(&read), coverage(&first));
         prop_assert_eq!(categories(&read), categories(&first));
         prop_assert_eq!(read.state, compose(&first).state);
+    }
+}
+
+/// Any JSON, as arguments, results, catalogues and expectations come.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        "(ignore all previous |send it to |a@b.io |```|\\n|error: |TODO ){0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 6, |inner| {
+        let key = prop_oneof![
+            "[a-z]{1,8}",
+            proptest::sample::select(vec![
+                "name",
+                "tools",
+                "inputSchema",
+                "properties",
+                "required",
+                "type",
+                "items",
+                "enum",
+                "pattern",
+                "$ref",
+                "tool_calls",
+                "mode",
+                "args",
+                "step_budget",
+                "tolerance",
+                "path",
+                "error",
+                "status",
+                "page",
+            ])
+            .prop_map(str::to_owned),
+        ];
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
+            proptest::collection::vec((key, inner), 0..6)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// Whatever is supplied: every rule answers of itself, twice the same, and the row reads back to its verdict.
+    #[test]
+    fn no_input_makes_a_rule_panic_or_a_row_change(
+        output in any::<Option<String>>(),
+        input in any::<Option<String>>(),
+        calls in proptest::collection::vec((any::<String>(), any_json(), any_json(), any::<Option<String>>()), 0..5),
+        catalogue in any_json(),
+        expected_trajectory in any_json(),
+        cost in any::<f64>(),
+        history in proptest::collection::vec(any::<f64>(), 0..40),
+        tokens in any::<(Option<u64>, Option<u64>, Option<u64>)>(),
+        reasons in proptest::collection::vec(any::<String>(), 0..3),
+    ) {
+        let calls: Vec<crate::model::ToolCall> = calls
+            .into_iter()
+            .map(|(tool_name, input, output, error)| crate::model::ToolCall {
+                tool_name, input: Some(input), output: Some(output), error, ..Default::default()
+            })
+            .collect();
+        let subject = Subject {
+            output: output.as_deref(),
+            input: input.as_deref(),
+            expected: input.as_deref(),
+            tool_calls: Some(&calls),
+            tools_catalogue: Some(&catalogue),
+            expected_trajectory: Some(&expected_trajectory),
+            cost_usd: Some(cost),
+            cost_parts: None,
+            cost_history: &history,
+            token_usage: Some(crate::model::TokenUsage {
+                prompt_tokens: tokens.0, completion_tokens: tokens.1, total_tokens: tokens.2,
+            }),
+            finish_reasons: &reasons,
+        };
+        let judge = || evaluate(&Ruleset::built_in(), &subject, &Settings::default(), EvalType::All, identity(), now());
+        let first = judge();
+        let panicked: Vec<_> =
+            first.rule_results.iter().filter(|one| one.message.contains("failed on this input")).collect();
+        prop_assert!(panicked.is_empty(), "{panicked:?}");
+        let bytes = serde_json::to_vec(&first).unwrap();
+        prop_assert_eq!(&bytes, &serde_json::to_vec(&judge()).unwrap());
+        let read: Evaluation = serde_json::from_slice(&bytes).unwrap();
+        prop_assert_eq!(compose(&read), compose(&first));
+        prop_assert_eq!(read.passed, compose(&first).passed);
     }
 }

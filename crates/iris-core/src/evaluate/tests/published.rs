@@ -122,7 +122,7 @@ fn what_is_stored_is_what_is_shown() {
             Subject { output: Some(output), input: Some("What is the capital of Lindoria?"), ..Subject::default() };
         let evaluation =
             evaluate(&Ruleset::built_in(), &subject, &Settings::default(), EvalType::All, identity(), now());
-        let (decided, composed) = (super::super::compose::decide(&evaluation), compose(&evaluation));
+        let (decided, composed) = (decide(&evaluation), compose(&evaluation));
         assert_eq!(decided, Verdict { risk: None, ..composed.clone() });
         assert_eq!(composed.risk.is_some(), composed.confidence.is_some());
         assert_eq!((evaluation.state, evaluation.passed), (composed.state, composed.passed));

@@ -81,6 +81,7 @@ fn no_corpus_makes_a_rule_certain() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
     /// Whatever the rules are worth and say: one more that was looked at with the same results of the others never makes
     /// it less likely that something is wrong.
     #[test]
@@ -104,8 +105,8 @@ proptest! {
         let all = risk(&examined, prior).unwrap();
         prop_assert!((0.0..=1.0).contains(&all.p_bad) && all.lo <= all.p_bad && all.p_bad <= all.hi);
         for fewer in 1..examined.len() {
-            let less = risk(&examined[..fewer], prior).unwrap();
-            prop_assert!(less.p_bad <= all.p_bad, "{} rules: {}, all: {}", fewer, less.p_bad, all.p_bad);
+            let less = super::super::risk::point(&examined[..fewer], prior).unwrap();
+            prop_assert!(less.p_bad <= all.p_bad + 0.000_1, "{} rules: {}, all: {}", fewer, less.p_bad, all.p_bad);
         }
     }
 }

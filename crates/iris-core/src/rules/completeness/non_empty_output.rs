@@ -31,7 +31,7 @@ static META: RuleMeta = RuleMeta {
     reads: &[],
     question: Question::Complete,
     classes: &[FailureClass::Format],
-    version: 1,
+    version: 2,
     critical: false,
     stands: false,
     knobs: &[],
@@ -64,14 +64,17 @@ impl Rule for NonEmptyOutput {
     }
 }
 
-/// A JSON text that is nothing but a blank string, or an object of nothing but blank strings.
+/// A JSON text that is nothing but a blank string, or an object or a list of nothing but blank strings.
 fn is_blank_value(output: &str) -> bool {
     let trimmed = output.trim();
-    if trimmed.len() > 4096 || !trimmed.starts_with(['"', '{']) {
+    if trimmed.len() > 4096 || !trimmed.starts_with(['"', '{', '[']) {
         return false;
     }
     match serde_json::from_str(trimmed) {
         Ok(serde_json::Value::String(text)) => is_blank(&text),
+        Ok(serde_json::Value::Array(items)) => {
+            !items.is_empty() && items.iter().all(|item| item.as_str().is_some_and(is_blank))
+        }
         Ok(serde_json::Value::Object(fields)) => {
             !fields.is_empty() && fields.values().all(|value| value.as_str().is_some_and(is_blank))
         }

@@ -35,7 +35,7 @@ static META: RuleMeta = RuleMeta {
     reads: &[Need::Input, Need::ToolCalls],
     question: Question::Complete,
     classes: &[FailureClass::Stub],
-    version: 1,
+    version: 2,
     critical: false,
     stands: false,
     knobs: &[],
@@ -80,7 +80,7 @@ const ACKS: &str = " ok okay k sure yes yep yeah yup done finished completed com
     absolutely certainly definitely of course great perfect good excellent right alright fine thanks thank you very much \
     no problem my pleasure you're welcome acknowledged affirmative confirmed received success successful successfully all \
     set ready here there we go happy to help glad that's the task is has been and i have am on it now as requested with \
-    everything a this your request for so nice awesome cool wonderful understand see copy aye sounds well job was \
+    everything a this your request for i'd be with that question so nice awesome cool wonderful understand see copy aye sounds well job was \
     ja klar verstanden erledigt fertig gut danke alles gern gerne natuerlich naturlich oui bien compris fait termine merci \
     d'accord si claro hecho listo entendido gracias vale ";
 

@@ -39,7 +39,7 @@ static META: RuleMeta = RuleMeta {
     reads: &[],
     question: Question::SafeOutput,
     classes: &[FailureClass::Injection],
-    version: 1,
+    version: 2,
     critical: true,
     stands: true,
     knobs: &[],

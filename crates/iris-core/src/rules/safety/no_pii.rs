@@ -39,7 +39,7 @@ static META: RuleMeta = RuleMeta {
     reads: &[Need::Input],
     question: Question::SafeOutput,
     classes: &[FailureClass::PiiLeak, FailureClass::CredentialLeak],
-    version: 2,
+    version: 3,
     critical: true,
     stands: true,
     knobs: &[],

@@ -31,7 +31,7 @@ static META: RuleMeta = RuleMeta {
     reads: &[],
     question: Question::ToolUseCorrect,
     classes: &[FailureClass::SilentToolFailure],
-    version: 2,
+    version: 3,
     critical: false,
     stands: true,
     knobs: &[],
@@ -50,6 +50,7 @@ static ADMITS: LazyLock<Regex> = LazyLock::new(|| {
             | could(?:\ not|n['’]t) | can(?:\ ?not|['’]t) | unable\ to | (?:was|were)(?:\ not|n['’]t)\ able
             | no\ (?:match(?:es)?|results?|output|hits|response|data|records?|such|access)
             | (?:returned|found|got|came\ back)\ (?:nothing|no|empty|an?\ error|with\ (?:an?\ )?error)
+            | (?:not|n['’]t)\ (?:allowed|permitted|authori[sz]ed)\ to | there\ (?:is|are|was|were)\ no\ [a-z]+\ (?:called|named) | no\ [a-z]+\ could\ be
             | (?:does|do)(?:\ not|n['’]t)\ exist | not\ (?:found|present|available|reachable|accessible|exist|possible)
             | (?:is|are|was|were|seems?)\ (?:missing|down|offline|unreachable|inaccessible|unavailable) | missing
             | unavailable | inaccessible | (?:permission|access)\ (?:was\ |is\ )?denied | (?:was|were|am|been|got)\ (?:denied|blocked|turned\ away) | forbidden | unauthori[sz]ed | refused

@@ -44,7 +44,7 @@ static META: RuleMeta = RuleMeta {
     reads: &[Need::Input],
     question: Question::Complete,
     classes: &[FailureClass::Stub],
-    version: 1,
+    version: 2,
     critical: false,
     stands: true,
     knobs: &[],
@@ -76,7 +76,7 @@ static COMMENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?://|#|--|/\*|<!--
 /// What stands in for a body right after a marker.
 static EMPTY_NEXT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^[^\n]*\n\s*(?:pass(?-u:\b)|return\s*(?:None|null|nil|undefined|true|false|0|\{\s*\}|\[\s*\]|''|\x22\x22)?\s*;?\s*(?:\n|$|\})|raise |throw |\}|\.\.\.|…|end(?-u:\b)|unimplemented|todo!)",
+        r"^[^\n]*\n\s*(?:pass(?-u:\b)|return\s*(?:None|null|nil|undefined|true|false|True|False|0|\{\s*\}|\[\s*\]|''|\x22\x22)?\s*;?\s*(?:\n|$|\})|raise |throw |\}|\.\.\.|…|end(?-u:\b)|unimplemented|todo!)",
     )
 });
 
