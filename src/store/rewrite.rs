@@ -26,7 +26,7 @@ const REWRITE_AGAIN: Duration = Duration::from_secs(60);
 const OLD: &str = "old";
 
 /// How soon bytes of what was deleted go.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Erase {
     /// Minutes after a deletion within which the database file is written anew and the journal is rid of it; all
