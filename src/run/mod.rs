@@ -120,8 +120,9 @@ impl Sidecar {
             journal: journal.clone(),
             world: World::REAL,
             backend: OnceLock::new(),
+            deleted: deleted.clone(),
             started: telemetry::now(),
-            facts: facts(&config, web.as_ref()),
+            facts: Facts { forwards: forwarder.is_some(), ..facts(&config, web.as_ref()) },
         });
         let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
         let ops = state::ops(&app, &journal, &counters, &admission, forwarder.as_ref());
@@ -315,6 +316,7 @@ fn facts(config: &Config, web: Option<&TcpListener>) -> Facts {
         mcp_per_minute: config.web.rate_limit.mcp,
         read_only: config.mcp.read_only,
         stored_text: config.mcp.stored_text,
+        forwards: false,
     }
 }
 

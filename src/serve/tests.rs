@@ -24,6 +24,7 @@ fn app(home: &std::path::Path) -> Arc<App> {
         world: World::REAL,
         backend: OnceLock::new(),
         started: Timestamp::default(),
+        deleted: crate::deleted::Deletions::default(),
         facts: crate::tools::Facts::default(),
     })
 }

@@ -33,6 +33,8 @@ pub struct Facts {
     pub mcp_per_minute: u32,
     /// Write and paid tools are left out.
     pub read_only: bool,
+    /// Traces are sent on to a collector.
+    pub forwards: bool,
     /// Text that others wrote, as replies carry it.
     pub stored_text: super::StoredText,
 }

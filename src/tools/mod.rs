@@ -8,6 +8,7 @@ mod audit;
 mod bounds;
 mod caller;
 mod delete_rule;
+mod delete_trace;
 mod deploy_rule;
 mod evaluate_output;
 mod get_traces;
@@ -34,6 +35,7 @@ use iris_core::evaluate::{self, Settings};
 use iris_core::model::{Evaluation, Lane, Position, Tenant, Timestamp, TraceId};
 use serde_json::{Value, json};
 
+use crate::deleted::Deletions;
 use crate::ingest::Pipeline;
 use crate::journal::{AppendError, Door, Encoding, Journal, Kind, Record};
 use crate::rulebook::Rulebook;
@@ -79,6 +81,8 @@ pub struct App {
     pub world: World,
     /// Set once the store is open; until then most tools answer that it cannot yet.
     pub backend: OnceLock<Backend>,
+    /// Traces of which nothing is taken any more.
+    pub deleted: Deletions,
     /// When the process started.
     pub started: Timestamp,
     /// What else is known of it.
@@ -118,6 +122,7 @@ impl App {
             "list_rules" => self.list_rules(&parse(arguments)?, caller).await,
             "deploy_rule" => self.deploy_rule_by_name(parse(arguments)?, caller).await,
             "delete_rule" => self.delete_rule_by_name(parse(arguments)?, caller).await,
+            "delete_trace" => self.delete_trace(parse(arguments)?, caller).await,
             "evaluate_with_llm_judge" => {
                 parse::<EvaluateWithLlmJudgeArgs>(arguments).and(Err(Error::judge_not_enabled(NO_JUDGE)))
             }
@@ -199,6 +204,7 @@ impl App {
         };
         let seq = self.journal.append(Lane::Traces, record).await.map_err(|error| self.refused(error))?;
         write.place(Position { lane: Lane::Traces, seq, ordinal: 0 });
+        self.forget(&write).await?;
         backend.store.write(write).await.map_err(|error| self.journalled(&what, &error))
     }
 

@@ -9,7 +9,6 @@ use iris_core::contract::Code;
 use iris_core::model::Trace;
 
 use super::*;
-use crate::deleted::Deletions;
 use crate::ingest::{self, Mind};
 use crate::journal::RealDisk;
 
@@ -35,6 +34,7 @@ fn app(home: &std::path::Path) -> App {
         world: World { now, ..World::REAL },
         backend: OnceLock::new(),
         started: Timestamp::default(),
+        deleted: crate::deleted::Deletions::default(),
         facts: Facts::default(),
     }
 }
@@ -46,13 +46,13 @@ async fn stand() -> Stand {
 
 async fn opened(home: &std::path::Path) -> App {
     let app = app(home);
-    let (store, boot) = Store::open(home, &store::Config::default(), Deletions::default()).unwrap();
+    let (store, boot) = Store::open(home, &store::Config::default(), app.deleted.clone()).unwrap();
     let rulebook = app.rulebook.clone();
     let parts = ingest::Parts {
         home: home.to_owned(),
         journal: app.journal.clone(),
         store: store.clone(),
-        deleted: Deletions::default(),
+        deleted: app.deleted.clone(),
         mind: Mind::new(move |tenant| rulebook.snapshot(tenant), Arc::clone(&app.settings), now),
     };
     let pipeline = Pipeline::start(parts, &iris_core::assemble::Config::default(), false, boot).await.unwrap();

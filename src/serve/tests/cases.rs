@@ -47,14 +47,16 @@ async fn stand(home: &std::path::Path) -> Arc<App> {
         world: World { now, random },
         backend: OnceLock::new(),
         started: now(),
+        deleted: crate::deleted::Deletions::default(),
         facts: crate::tools::Facts::default(),
     };
-    let (store, boot) = Store::open(home, &crate::store::Config::default()).unwrap();
+    let (store, boot) = Store::open(home, &crate::store::Config::default(), app.deleted.clone()).unwrap();
     let rulebook = app.rulebook.clone();
     let parts = ingest::Parts {
         home: home.to_owned(),
         journal: app.journal.clone(),
         store: store.clone(),
+        deleted: app.deleted.clone(),
         mind: Mind::new(move |tenant| rulebook.snapshot(tenant), Arc::clone(&app.settings), now),
     };
     let pipeline = Pipeline::start(parts, &iris_core::assemble::Config::default(), false, boot).await.unwrap();

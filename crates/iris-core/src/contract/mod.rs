@@ -6,6 +6,7 @@
 
 mod custom_rule;
 mod delete_rule;
+mod delete_trace;
 mod deploy_rule;
 mod error;
 mod evaluate_output;
@@ -25,6 +26,10 @@ use serde_json::Value;
 
 pub use custom_rule::{CustomRule, Quarantined};
 pub use delete_rule::{Args as DeleteRuleArgs, DeleteRule, Reply as DeleteRuleReply};
+pub use delete_trace::{
+    Args as DeleteTraceArgs, Bytes as ErasureBytes, BytesState as ErasureState, DeleteTrace, Downstream, Erasure,
+    Reply as DeleteTraceReply,
+};
 pub use deploy_rule::{Args as DeployRuleArgs, DeployRule, Replaced, Reply as DeployRuleReply};
 pub use error::{Code, ENABLE_JUDGE, Error};
 pub use evaluate_output::{Args as EvaluateOutputArgs, EvaluateOutput, InlineRule, Reply as EvaluateOutputReply};
@@ -124,6 +129,7 @@ pub const TOOLS: &[Entry] = &[
     entry::<ListRules>(),
     entry::<DeployRule>(),
     entry::<DeleteRule>(),
+    entry::<DeleteTrace>(),
     entry::<EvaluateWithLlmJudge>(),
     entry::<VerifyCitations>(),
 ];
