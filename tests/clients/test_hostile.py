@@ -172,6 +172,8 @@ def hostile_text_stays_in_marked_fields(binary):
             look("trace", detail)
             look("evaluation", ask(f"{web}/api/v1/evaluations/{detail['evals'][0]['id']}")[1])
             mcp("resources/read", {"uri": f"iris://traces/{trace_id}"})
+            if place % 2:
+                continue
             text = marked(place // 2)
             judged = {"output": text, "input": text, "expected": text, "tool_calls": [{"tool_name": text, "input": text, "output": text, "error": text}]}
             mcp("tools/call", {"name": "evaluate_output", "arguments": judged})

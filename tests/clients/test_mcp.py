@@ -13,7 +13,7 @@ import sidecar
 from sidecar import until
 
 TOOLS = [
-    "log_trace", "evaluate_output", "get_traces", "list_rules", "deploy_rule", "delete_rule", "evaluate_with_llm_judge",
+    "log_trace", "evaluate_output", "get_traces", "list_rules", "deploy_rule", "delete_rule", "delete_trace", "evaluate_with_llm_judge",
     "verify_citations",
 ]
 LEAK = "Her social security number is 536-22-8716."

@@ -13,7 +13,7 @@ KEYS = """
 keys:
   - {name: red, key: red-key-0123456789, tenant: red, scopes: [read, write]}
   - {name: blue, key: blue-key-0123456789, tenant: blue, scopes: [read, write, judge]}
-  - {name: looker, key: look-key-0123456789, tenant: red, scopes: [read]}
+  - {name: looker, key: looker-key-0123456789, tenant: red, scopes: [read]}
 """
 MINE = {"red": "crimson answer of the first house", "blue": "azure answer of the second house"}
 
@@ -31,8 +31,15 @@ def ask(url, key=None, body=None, kind="application/json"):
         return error.code, json.loads(error.read() or b"{}")
 
 
+def messages(asked, answered):
+    def said(role, text):
+        return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+    return [("gen_ai.input.messages", said("user", asked)), ("gen_ai.output.messages", said("assistant", answered))]
+
+
 def spans(tenant):
-    attributes = [("gen_ai.operation.name", "invoke_agent"), ("gen_ai.agent.name", f"clerk-{tenant}"), ("input.value", "Who?"), ("output.value", MINE[tenant])]
+    attributes = [("gen_ai.operation.name", "invoke_agent"), ("gen_ai.agent.name", f"clerk-{tenant}"), *messages("Who?", MINE[tenant])]
     span = {
         "traceId": TRACE, "spanId": ROOT, "name": "invoke_agent", "kind": 1, "startTimeUnixNano": "1767323045000000000", "endTimeUnixNano": "1767323046000000000",
         "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes], "status": {"code": 1},
@@ -82,7 +89,7 @@ def nothing_crosses(binary):
             mine[key] = until(f"{key} is judged", 20, judged)
             assert mine[key]["trace"]["output"] == MINE[key] and mine[key]["trace"]["agent_name"] == f"clerk-{key}", mine[key]["trace"]
         ids = {key: mine[key]["evals"][0]["id"] for key in MINE}
-        assert ids["red"] == ids["blue"], f"the same trace has the same derived evaluation id: {ids}"
+        assert ids["red"] != ids["blue"], "the tenant is part of what an evaluation id is made of"
         for key, other in (("red", "blue"), ("blue", "red")):
             for name, (status, answer) in doors(running, key, TRACE, ids[key]):
                 assert status in (200, 201), (key, name, status, answer)

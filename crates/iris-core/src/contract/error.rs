@@ -112,15 +112,15 @@ pub struct Error {
     /// Why, for readers.
     pub message: String,
     /// What to do before retrying, in order; never empty.
-    pub recovery: Vec<String>,
+    pub recovery: Box<[String]>,
     /// Whether the same call may succeed later.
     pub retryable: bool,
     /// The argument at fault, as a dotted path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// What would have been valid there.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub valid: Vec<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub valid: Box<[String]>,
     /// The resource that tells more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub see: Option<&'static str>,
@@ -140,7 +140,7 @@ impl Error {
             recovery: recovery.iter().map(|step| (*step).to_owned()).collect(),
             retryable: false,
             field: None,
-            valid: Vec::new(),
+            valid: Box::default(),
             see: None,
             forbidden: false,
             retry_after_ms: None,
@@ -361,7 +361,7 @@ impl Error {
     }
 
     fn with_valid(mut self, valid: Vec<String>) -> Self {
-        self.valid = valid;
+        self.valid = valid.into();
         self
     }
 

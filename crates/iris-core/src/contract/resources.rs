@@ -73,7 +73,9 @@ pub fn links(tool: &str, reply: &Value) -> Vec<String> {
         Some(format!("{before}{}", id.as_str()?))
     };
     let found = match tool {
-        "log_trace" => [at(&TRACE, &reply["trace_id"]), at(&EVALUATION, &reply["evaluation"]["id"])],
+        "log_trace" => {
+            [at(&TRACE, &reply["trace_id"]), at(&EVALUATION, reply.pointer("/evaluation/id").unwrap_or(&Value::Null))]
+        }
         "evaluate_output" | "evaluate_with_llm_judge" | "verify_citations" => {
             [at(&EVALUATION, &reply["id"]), at(&TRACE, &reply["trace_id"])]
         }

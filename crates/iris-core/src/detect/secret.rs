@@ -225,7 +225,7 @@ fn try_row(entry: &'static Entry, text: &str, places: impl Iterator<Item = Range
     let mut free_from = 0;
     // Of a token in parts the first ends with a full stop: where it does not, nothing more is read.
     let mut first_part = (entry.id == "json_web_token").then_some(0..0);
-    let mut ahead = (!entry.ahead.is_empty()).then(|| Ahead { word: entry.ahead.as_bytes(), from: 0, found: None });
+    let mut ahead = (!entry.ahead.is_empty()).then_some(Ahead { word: entry.ahead.as_bytes(), from: 0, found: None });
     for place in places.filter(|place| text.is_char_boundary(place.start)) {
         if place.start < free_from || first_part.as_mut().is_some_and(|part| !ends_in_point(text, place.start, part)) {
             continue;
