@@ -31,6 +31,8 @@ const LOADS_MAX: usize = 4;
 const OUTBOX_READ_MAX: usize = 64;
 /// Writes that wait for the store's queue before no more traces are handed out.
 const OUTBOX_JUDGE_MAX: usize = 256;
+/// A trace that waits for the workers so long after its time says that they are behind.
+const BEHIND: Duration = Duration::from_millis(250);
 /// How often the journal's bytes and the settled position are looked at.
 const ROUND: Duration = Duration::from_secs(1);
 /// The least time between two checkpoints asked for.
@@ -153,8 +155,10 @@ impl Owner {
             if self.is_drained() {
                 break;
             }
-            let reads =
-                self.draining.is_none() && self.outbox.len() < OUTBOX_READ_MAX && !self.rooms.assembler.is_over_limit();
+            let reads = self.draining.is_none()
+                && self.outbox.len() < OUTBOX_READ_MAX
+                && !self.rooms.assembler.is_over_limit()
+                && !self.is_behind();
             let due = self.next_due();
             tokio::select! {
                 biased;
@@ -206,6 +210,13 @@ impl Owner {
             return Room { judgings: 0, loads: 0 };
         }
         Room { judgings: JUDGINGS_MAX - self.judgings, loads: LOADS_MAX - self.loads }
+    }
+
+    /// Traces that should be judged wait for the workers: what is read now would only fill the memory, be spilled, and
+    /// have to be loaded again one by one. It waits in the journal instead.
+    fn is_behind(&self) -> bool {
+        let late = |due: Duration| due + BEHIND < self.now();
+        self.room().judgings == 0 && self.rooms.assembler.next_due().is_some_and(late)
     }
 
     fn next_due(&self) -> Option<Instant> {
