@@ -29,8 +29,9 @@ const OLD: &str = "old";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Erase {
-    /// Minutes after a deletion within which the database file is written anew and the journal is rid of it; all
-    /// deletions until then share one rewriting. At most 1440; 0 rewrites at once.
+    /// Minutes after a deletion within which the database file is written anew; all deletions until then share one
+    /// rewriting. The journal is rid of them with it, or as soon as the collector has what was received before. At most
+    /// 1440; 0 rewrites at once.
     pub within_minutes: u32,
 }
 

@@ -80,7 +80,7 @@ impl Tool for DeleteTrace {
         summary: "Removes one trace by its id, with its spans; evaluations of it keep their verdict and lose every word of it.",
         does: "Deletes the trace of the caller's tenant, its spans and every version in one transaction. Evaluations linked to it keep verdict, \
                scores, criticality and evidence offsets; output, expected text, suggestions and messages are erased and erased_at is set. Spans of \
-               the trace that come later are dropped, and nothing of it is forwarded any more. erasure says until when bytes of it may still lie \
+               the trace that come later are dropped, and what names it is forwarded no more. erasure says until when bytes of it may still lie \
                on this disk. No audit entry is written: traces are user data, not policy.",
         not_for: "To expire old data in bulk (retention.days). To delete evaluations: retention does that. To change a trace: delete it and log it \
                   again.",
