@@ -8,7 +8,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::erase::{Erased, erase};
 use super::open::CATALOG;
-use super::spans::{self, Scratch, Source};
+use super::packed::{Packed, Scratch};
+use super::spans;
 use super::track::{Done, Through};
 use super::{Error, ToolWrite, evaluations, traces};
 
@@ -19,7 +20,7 @@ const BAD_ITEMS_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) enum Item {
     /// A span or log record.
-    Row(Arc<Row>),
+    Row(Box<Packed>),
     /// What a tool wrote.
     Tool(Box<ToolWrite>),
     /// A settled trace and its evaluation.
@@ -51,7 +52,7 @@ impl Item {
     /// About how many bytes it holds in memory.
     pub fn weight(&self) -> usize {
         match self {
-            Self::Row(row) => spans::weight(row),
+            Self::Row(row) => row.bytes(),
             Self::Tool(write) => match write.as_ref() {
                 ToolWrite::Trace { trace, spans, .. } => trace_weight(trace) + spans.len() * 1024,
                 ToolWrite::Evaluation { evaluation, .. } => evaluation_weight(evaluation),
@@ -175,7 +176,7 @@ pub(super) fn transaction_beside(
 fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch: &mut Scratch) -> Result<(), Error> {
     table(connection, "spans", items.iter().any(|item| item.rows() > 0), |appender| {
         items.iter().try_for_each(|item| match item {
-            Item::Row(row) => spans::append(appender, row, None, scratch),
+            Item::Row(row) => row.append(appender, scratch),
             Item::Tool(write) => append_tool_spans(appender, write, now, scratch),
             Item::Judged { .. } | Item::Settled(_) | Item::Gone { .. } => Ok(()),
         })
@@ -260,7 +261,7 @@ fn append_tool_spans(
             reading: Reading::default(),
             observation: Observation::Span(span.clone()),
         };
-        spans::append(appender, &row, Some(Source::Tool), scratch)?;
+        Packed::of(&row, true, &mut scratch.buffer)?.append(appender, scratch)?;
     }
     Ok(())
 }

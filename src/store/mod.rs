@@ -23,6 +23,7 @@ mod known;
 mod listing;
 mod long;
 mod open;
+mod packed;
 mod page;
 mod pending;
 mod query;
@@ -71,6 +72,16 @@ use writer::{Command, Writer};
 const ORDINARY_MAX: usize = 256;
 /// Awaited writes that wait for the writer before their callers wait for a place.
 const AWAITED_MAX: usize = 64;
+
+/// A share of what may be in memory, given back when it is dropped.
+pub type Held = Option<tokio::sync::OwnedSemaphorePermit>;
+
+/// A write on its way to the writer.
+struct Sent {
+    write: Write,
+    /// Given back once the writer has taken the write.
+    _held: Held,
+}
 
 /// Something for the writer. The order within the channel matters.
 #[derive(Debug, Clone)]
@@ -189,7 +200,7 @@ pub struct Store {
 }
 
 struct Inner {
-    ordinary: mpsc::Sender<Write>,
+    ordinary: mpsc::Sender<Sent>,
     awaited: mpsc::Sender<Command>,
     readers: Arc<Readers>,
     shared: status::Shared,
@@ -266,7 +277,7 @@ impl Store {
     /// # Errors
     /// [`Error::Closed`].
     pub fn send(&self, write: Write) -> Result<(), Error> {
-        self.inner.ordinary.blocking_send(write).map_err(|_| Error::Closed)
+        self.inner.ordinary.blocking_send(Sent { write, _held: None }).map_err(|_| Error::Closed)
     }
 
     /// Hands over a write and waits for a place in the queue.
@@ -274,7 +285,15 @@ impl Store {
     /// # Errors
     /// [`Error::Closed`].
     pub async fn send_async(&self, write: Write) -> Result<(), Error> {
-        self.inner.ordinary.send(write).await.map_err(|_| Error::Closed)
+        self.send_held(write, None).await
+    }
+
+    /// The same; what is `held` for the write is given back once the writer has taken it, in a form that is smaller.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn send_held(&self, write: Write, held: Held) -> Result<(), Error> {
+        self.inner.ordinary.send(Sent { write, _held: held }).await.map_err(|_| Error::Closed)
     }
 
     /// Stores what a tool wrote and returns after its COMMIT: the next read sees it.

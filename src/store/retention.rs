@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::erase::erase;
 use super::long;
-use super::spans::{Scratch, micros, trace_id};
+use super::packed::Scratch;
+use super::spans::{micros, trace_id};
 use super::{Error, boot, group};
 
 /// Traces of one batch: their ids stand in one statement a table.

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use duckdb::types::{TimeUnit, Value};
-use duckdb::{Appender, params};
 use iris_core::model::{
     Attributes, Observation, Position, RawEvent, RawLink, RawLog, RawSpan, Reading, Resource, Role, Row, Scope, SpanId,
     SpanKind, StatusCode, Tenant, Timestamp, TraceId,
@@ -13,9 +12,8 @@ use iris_core::model::{
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::beside::Beside;
-use super::long::{self, Kept, Long, Values, Wide};
-use super::track::{lane_number, lane_of};
+use super::long::{Long, Values};
+use super::track::lane_of;
 
 /// The columns that [`read`] takes, in its order.
 pub(super) const COLUMNS: &str = "tenant, trace_id, span_id, parent_span_id, source, lane, seq, ordinal, \
@@ -27,24 +25,24 @@ const NANOS: u64 = 1000;
 /// What has no column of its own. Times are nanoseconds since the Unix epoch; what is absent is the default.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Rest<'a> {
+pub(super) struct Rest<'a> {
     #[serde(skip_serializing_if = "is_default")]
-    flags: u32,
+    pub flags: u32,
     #[serde(skip_serializing_if = "is_default")]
-    trace_state: Cow<'a, str>,
+    pub trace_state: Cow<'a, str>,
     #[serde(skip_serializing_if = "is_default")]
-    status_message: Cow<'a, str>,
+    pub status_message: Cow<'a, str>,
     #[serde(skip_serializing_if = "is_default")]
-    events: Vec<Event<'a>>,
+    pub events: Vec<Event<'a>>,
     #[serde(skip_serializing_if = "is_default")]
-    links: Vec<Link<'a>>,
+    pub links: Vec<Link<'a>>,
     #[serde(skip_serializing_if = "is_default")]
-    dropped: u32,
+    pub dropped: u32,
     #[serde(skip_serializing_if = "is_default")]
-    severity: u32,
+    pub severity: u32,
     /// Present for log records only; `null` is a body too.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    body: Option<Cow<'a, serde_json::Value>>,
+    pub body: Option<Cow<'a, serde_json::Value>>,
 }
 
 fn present<'de, D: serde::Deserializer<'de>>(
@@ -54,17 +52,17 @@ fn present<'de, D: serde::Deserializer<'de>>(
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Event<'a> {
-    time: u64,
-    name: Cow<'a, str>,
-    attributes: Cow<'a, Attributes>,
+pub(super) struct Event<'a> {
+    pub time: u64,
+    pub name: Cow<'a, str>,
+    pub attributes: Cow<'a, Attributes>,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Link<'a> {
-    trace_id: TraceId,
-    span_id: SpanId,
-    attributes: Cow<'a, Attributes>,
+pub(super) struct Link<'a> {
+    pub trace_id: TraceId,
+    pub span_id: SpanId,
+    pub attributes: Cow<'a, Attributes>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -83,191 +81,12 @@ pub(super) enum Source {
 }
 
 impl Source {
-    const fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Span => "span",
             Self::Log => "log",
             Self::Tool => "tool",
         }
-    }
-}
-
-/// Text buffers that outlive a row, so that a million rows do not allocate a million times. Resource and
-/// scope are shared by the rows of one request and written as JSON once for all of them.
-#[derive(Default)]
-pub(super) struct Scratch {
-    /// What the rows appended so far leave for other tables.
-    pub beside: Beside,
-    attributes: Vec<u8>,
-    rest: Vec<u8>,
-    resource: Option<(Arc<Resource>, String)>,
-    scope: Option<(Arc<Scope>, String)>,
-}
-
-impl Scratch {
-    pub fn new(beside: Beside) -> Self {
-        Self { beside, ..Self::default() }
-    }
-}
-
-/// Appends one row. An error leaves the appender unusable.
-pub(super) fn append(
-    appender: &mut Appender<'_>,
-    row: &Row,
-    source: Option<Source>,
-    scratch: &mut Scratch,
-) -> Result<(), Error> {
-    let (resource, scope, attributes, default_source) = match &row.observation {
-        Observation::Span(span) => (&span.resource, &span.scope, &span.attributes, Source::Span),
-        Observation::Log(log) => (&log.resource, &log.scope, &log.attributes, Source::Log),
-    };
-    scratch.attributes.clear();
-    scratch.rest.clear();
-    write_json(&mut scratch.attributes, attributes)?;
-    write_rest(&mut scratch.rest, &row.observation)?;
-    shared(&mut scratch.resource, resource)?;
-    shared(&mut scratch.scope, scope)?;
-    let name = match &row.observation {
-        Observation::Span(span) => span.name.as_str(),
-        Observation::Log(log) => log.event_name.as_str(),
-    };
-    let kept = scratch.beside.pieces.shorten(&[
-        Wide::text("name", Some(name)),
-        Wide::document("resource", Some(scratch.resource.as_ref().map_or("{}", |(_, text)| text.as_str()))),
-        Wide::document("scope", Some(scratch.scope.as_ref().map_or("{}", |(_, text)| text.as_str()))),
-        Wide::document("attributes", Some(utf8(&scratch.attributes)?)),
-        Wide::document("rest", Some(utf8(&scratch.rest)?)),
-    ])?;
-    append_columns(appender, row, source.unwrap_or(default_source), &kept)
-}
-
-fn append_columns(appender: &mut Appender<'_>, row: &Row, source: Source, kept: &Kept<'_, 5>) -> Result<(), Error> {
-    let reading = &row.reading;
-    let (kind, start, end, status, parent) = match &row.observation {
-        Observation::Span(span) => {
-            (Some(kind_name(span.kind)), span.start, span.end, Some(status_name(span.status)), span.parent_span_id)
-        }
-        Observation::Log(log) => (None, log.time, Timestamp::default(), None, None),
-    };
-    let ended = (end != Timestamp::default()).then(|| micros(end));
-    let nanos = nanos_of(start) | nanos_of(end) << 10 | nanos_of(row.received) << 20;
-    let [name, resource, scope, attributes, rest] = kept.values;
-    appender
-        .append_row(params![
-            row.tenant.as_str(),
-            row.trace_id.as_bytes().as_slice(),
-            row.span_id.as_bytes().as_slice(),
-            parent.as_ref().map(|id| id.as_bytes().as_slice()),
-            source.as_str(),
-            lane_number(row.position.lane),
-            row.position.seq,
-            row.position.ordinal,
-            micros(row.received),
-            name,
-            kind,
-            micros(start),
-            ended,
-            nanos,
-            status,
-            reading.role.map(role_name),
-            short(reading.agent_name.as_deref()),
-            short(reading.model.as_deref()),
-            short(reading.provider.as_deref()),
-            short(reading.tool_name.as_deref()),
-            reading.usage.input,
-            reading.usage.output,
-            reading.cost_usd,
-            short(reading.session_id.as_deref()),
-            row.content_hash,
-            resource,
-            scope,
-            attributes,
-            rest,
-            kept.long_id,
-            kept.long,
-        ])
-        .map_err(Error::engine)
-}
-
-fn short(name: Option<&str>) -> Option<&str> {
-    name.map(long::name)
-}
-
-fn write_rest(buffer: &mut Vec<u8>, observation: &Observation) -> Result<(), Error> {
-    let rest = match observation {
-        Observation::Span(span) => Rest {
-            flags: span.flags,
-            trace_state: Cow::Borrowed(&span.trace_state),
-            status_message: Cow::Borrowed(&span.status_message),
-            events: span
-                .events
-                .iter()
-                .map(|event| Event {
-                    time: event.time.as_unix_nanos(),
-                    name: Cow::Borrowed(&event.name),
-                    attributes: Cow::Borrowed(&event.attributes),
-                })
-                .collect(),
-            links: span
-                .links
-                .iter()
-                .map(|link| Link {
-                    trace_id: link.trace_id,
-                    span_id: link.span_id,
-                    attributes: Cow::Borrowed(&link.attributes),
-                })
-                .collect(),
-            dropped: span.dropped,
-            ..Rest::default()
-        },
-        Observation::Log(log) => {
-            Rest { severity: log.severity, body: Some(Cow::Borrowed(&log.body)), ..Rest::default() }
-        }
-    };
-    write_json(buffer, &rest)
-}
-
-fn shared<T: Serialize>(slot: &mut Option<(Arc<T>, String)>, value: &Arc<T>) -> Result<(), Error> {
-    if !slot.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, value)) {
-        let mut buffer = Vec::new();
-        write_json(&mut buffer, value.as_ref())?;
-        *slot = Some((Arc::clone(value), utf8(&buffer)?.to_owned()));
-    }
-    Ok(())
-}
-
-fn write_json<T: Serialize + ?Sized>(buffer: &mut Vec<u8>, value: &T) -> Result<(), Error> {
-    serde_json::to_writer(buffer, value).map_err(|error| Error::Engine(format!("a value has no JSON form: {error}")))
-}
-
-fn utf8(bytes: &[u8]) -> Result<&str, Error> {
-    std::str::from_utf8(bytes).map_err(|error| Error::Engine(format!("JSON that is not UTF-8: {error}")))
-}
-
-/// About how many bytes the row takes in the writer's memory: the text it carries and the columns beside it.
-pub(super) fn weight(row: &Row) -> usize {
-    const COLUMNS_BYTES: usize = 400;
-    let (attributes, more) = match &row.observation {
-        Observation::Span(span) => {
-            let events = span.events.iter().map(|event| 64 + map_weight(&event.attributes));
-            let links = span.links.iter().map(|link| 64 + map_weight(&link.attributes));
-            (&span.attributes, events.chain(links).sum())
-        }
-        Observation::Log(log) => (&log.attributes, value_weight(&log.body)),
-    };
-    COLUMNS_BYTES + map_weight(attributes) + more
-}
-
-fn map_weight(map: &Attributes) -> usize {
-    map.iter().map(|(key, value)| key.len() + 8 + value_weight(value)).sum()
-}
-
-fn value_weight(value: &serde_json::Value) -> usize {
-    match value {
-        serde_json::Value::String(text) => text.len(),
-        serde_json::Value::Array(items) => items.iter().map(value_weight).sum(),
-        serde_json::Value::Object(map) => map_weight(map),
-        _ => 8,
     }
 }
 
@@ -458,7 +277,7 @@ pub(super) fn timestamp(micros: i64, nanos: u32) -> Timestamp {
     Timestamp::from_unix_nanos(micros.saturating_mul(NANOS).saturating_add(u64::from(nanos)))
 }
 
-const fn kind_name(kind: SpanKind) -> &'static str {
+pub(super) const fn kind_name(kind: SpanKind) -> &'static str {
     match kind {
         SpanKind::Unspecified => "UNSPECIFIED",
         SpanKind::Internal => "INTERNAL",
@@ -481,7 +300,7 @@ fn kind_of(name: Option<&str>) -> SpanKind {
     KINDS.into_iter().find(|kind| Some(kind_name(*kind)) == name).unwrap_or_default()
 }
 
-const fn status_name(status: StatusCode) -> &'static str {
+pub(super) const fn status_name(status: StatusCode) -> &'static str {
     match status {
         StatusCode::Unset => "UNSET",
         StatusCode::Ok => "OK",
@@ -494,7 +313,7 @@ fn status_of(name: Option<&str>) -> StatusCode {
     CODES.into_iter().find(|code| Some(status_name(*code)) == name).unwrap_or_default()
 }
 
-const fn role_name(role: Role) -> &'static str {
+pub(super) const fn role_name(role: Role) -> &'static str {
     match role {
         Role::Agent => "AGENT",
         Role::Chain => "CHAIN",

@@ -13,13 +13,13 @@ use super::beside::Beside;
 use super::erase::without_text;
 use super::group::{self, Item, Positions};
 use super::open::CATALOG;
+use super::packed::{Packed, Scratch};
 use super::pending::Pending;
 use super::reader::Readers;
 use super::retention::Sweep;
-use super::spans::Scratch;
 use super::status::Shared;
 use super::track::{Done, Tracker};
-use super::{Config, Error, ToolWrite, Write};
+use super::{Config, Error, Sent, ToolWrite, Write};
 use crate::deleted::Deletions;
 
 /// Awaited writes of one transaction.
@@ -46,7 +46,7 @@ pub(super) enum Command {
 pub(super) struct Writer {
     pub spans: Connection,
     pub tools: Connection,
-    pub ordinary: mpsc::Receiver<Write>,
+    pub ordinary: mpsc::Receiver<Sent>,
     pub awaited: mpsc::Receiver<Command>,
     pub config: Config,
     pub wal: PathBuf,
@@ -111,7 +111,7 @@ impl Writer {
                     None => break,
                 },
                 write = self.ordinary.recv(), if room => match write {
-                    Some(write) => self.accept(&mut state, write),
+                    Some(sent) => self.accept(&mut state, sent.write),
                     None => ordinary_open = false,
                 },
                 () = tokio::time::sleep_until(wake) => {}
@@ -218,15 +218,22 @@ impl Writer {
         }
     }
 
-    /// Rows of traces that were deleted count as dropped.
+    /// Rows of traces that were deleted count as dropped, and so does one that cannot be written down.
     fn accept_rows(&mut self, state: &mut State, rows: Vec<Arc<Row>>) {
         let mut dropped = Done::default();
         let nothing_deleted = self.deleted.is_empty();
         for row in rows {
-            if nothing_deleted || !self.deleted.contains(&row.key()) {
-                state.pending.push(Item::Row(row));
-            } else {
+            if !nothing_deleted && self.deleted.contains(&row.key()) {
                 dropped.row(row.position);
+                continue;
+            }
+            match Packed::of(&row, false, &mut state.scratch.buffer) {
+                Ok(packed) => state.pending.push(Item::Row(Box::new(packed))),
+                Err(error) => {
+                    tracing::error!(%error, "a row was set aside");
+                    self.shared.status().set_aside += 1;
+                    dropped.row(row.position);
+                }
             }
         }
         self.tracker.commit(&dropped);
@@ -283,8 +290,8 @@ impl Writer {
     /// Takes what the ordinary channel holds, committing on the way so that the window stays bounded.
     fn drain_ordinary(&mut self, state: &mut State) {
         while state.pending.bytes() < 2 * self.config.group_bytes {
-            let Ok(write) = self.ordinary.try_recv() else { return };
-            self.accept(state, write);
+            let Ok(sent) = self.ordinary.try_recv() else { return };
+            self.accept(state, sent.write);
             if state.pending.is_full(self.config.group_rows, self.config.group_bytes) && self.commit(state).is_err() {
                 return;
             }

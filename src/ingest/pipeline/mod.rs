@@ -44,8 +44,8 @@ pub use judge::{Judge, Judging, Mind, Tell};
 use owner::{Command, Owner};
 pub use status::{LaneLag, PipelineStatus, SetAside};
 
-/// Bytes of journal records that are decoded and not yet with the writer.
-const WINDOW_BYTES: usize = 8 << 20;
+/// Bytes of journal records that are decoded and not yet taken by the writer: several times that in memory.
+const WINDOW_BYTES: usize = 4 << 20;
 /// The lanes the store follows.
 const LANES: [Lane; 2] = [Lane::Traces, Lane::Logs];
 /// Commands that wait for the owner before their senders do.

@@ -197,11 +197,7 @@ impl Owner {
         }
         if let Some((write, permit)) = self.outbox.pop_front() {
             let store = self.rooms.store.clone();
-            self.sending = Some(Box::pin(async move {
-                let sent = store.send_async(write).await;
-                drop(permit);
-                sent
-            }));
+            self.sending = Some(Box::pin(async move { store.send_held(write, permit).await }));
         }
     }
 
