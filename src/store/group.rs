@@ -66,7 +66,7 @@ impl Item {
     /// Counts it towards the record it came from.
     pub fn complete(&self, done: &mut Done) {
         match self {
-            Self::Row(row) => done.row(row.position),
+            Self::Row(row) => done.row(row.position()),
             Self::Tool(write) => done.row(write.position()),
             Self::Judged { .. } | Self::Settled(_) | Self::Gone { .. } => {}
         }
@@ -261,7 +261,7 @@ fn append_tool_spans(
             reading: Reading::default(),
             observation: Observation::Span(span.clone()),
         };
-        Packed::of(&row, true, &mut scratch.buffer)?.append(appender, scratch)?;
+        Packed::of(&row, &mut scratch.buffer)?.by_tool().append(appender, scratch)?;
     }
     Ok(())
 }

@@ -57,6 +57,7 @@ pub use costs::TraceCost;
 pub use damage::Damage;
 pub use error::Error;
 pub use listing::EvaluationQuery;
+pub use packed::Packed;
 pub use page::{Budget, Lost, PageRow, TracePage};
 pub use query::{Bounds, Loaded, Part, TraceQuery};
 pub use retention::Retention;
@@ -69,7 +70,7 @@ use reader::Readers;
 use writer::{Command, Writer};
 
 /// Messages that wait for the writer before senders do.
-const ORDINARY_MAX: usize = 256;
+const ORDINARY_MAX: usize = 128;
 /// Awaited writes that wait for the writer before their callers wait for a place.
 const AWAITED_MAX: usize = 64;
 
@@ -96,7 +97,7 @@ pub enum Write {
         rows: u32,
     },
     /// Store these.
-    Rows(Vec<Arc<Row>>),
+    Rows(Vec<Packed>),
     /// That many rows of that record will never be stored, or are stored already.
     Dropped {
         /// Its lane.

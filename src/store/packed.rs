@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use duckdb::{Appender, params};
-use iris_core::model::{Observation, Position, Resource, Row, Scope, SpanId, Tenant, Timestamp, TraceId};
+use iris_core::model::{Observation, Position, Resource, Row, RowKey, Scope, SpanId, Tenant, Timestamp, TraceId};
 use serde::Serialize;
 
 use super::Error;
@@ -20,7 +20,7 @@ use super::track::lane_number;
 const TEXTS: usize = 8;
 
 /// Texts of one row, one after the other.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Texts {
     all: Box<str>,
     /// Where each ends; `None` for one that is absent.
@@ -41,14 +41,14 @@ impl Texts {
 }
 
 /// What a row of `spans` will hold.
-#[derive(Debug)]
-pub(super) struct Packed {
+#[derive(Debug, Clone)]
+pub struct Packed {
     tenant: Tenant,
     trace_id: TraceId,
     span_id: SpanId,
     parent: Option<SpanId>,
     source: Source,
-    pub position: Position,
+    position: Position,
     received: Timestamp,
     start: Timestamp,
     end: Timestamp,
@@ -65,8 +65,11 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Of a row; of a span given to `log_trace` when `by_tool`. `buffer` is room that is used again.
-    pub fn of(row: &Row, by_tool: bool, buffer: &mut Vec<u8>) -> Result<Self, Error> {
+    /// Of a row. `buffer` is room that is used again.
+    ///
+    /// # Errors
+    /// [`Error::Engine`], for a row that no table could hold.
+    pub fn of(row: &Row, buffer: &mut Vec<u8>) -> Result<Self, Error> {
         let (name, resource, scope, attributes, source) = match &row.observation {
             Observation::Span(span) => (&span.name, &span.resource, &span.scope, &span.attributes, Source::Span),
             Observation::Log(log) => (&log.event_name, &log.resource, &log.scope, &log.attributes, Source::Log),
@@ -105,7 +108,7 @@ impl Packed {
             trace_id: row.trace_id,
             span_id: row.span_id,
             parent,
-            source: if by_tool { Source::Tool } else { source },
+            source,
             position: row.position,
             received: row.received,
             start,
@@ -123,13 +126,29 @@ impl Packed {
         })
     }
 
+    /// As a span that was given to `log_trace`.
+    pub(super) const fn by_tool(mut self) -> Self {
+        self.source = Source::Tool;
+        self
+    }
+
+    /// The trace it belongs to, with its tenant.
+    pub fn key(&self) -> RowKey {
+        RowKey { tenant: self.tenant.clone(), trace_id: self.trace_id }
+    }
+
+    /// Where it stands in the journal.
+    pub const fn position(&self) -> Position {
+        self.position
+    }
+
     /// Bytes it takes in memory, without what it shares with others.
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.texts.all.len()
     }
 
     /// Appends it. An error leaves the appender unusable.
-    pub fn append(&self, appender: &mut Appender<'_>, scratch: &mut Scratch) -> Result<(), Error> {
+    pub(super) fn append(&self, appender: &mut Appender<'_>, scratch: &mut Scratch) -> Result<(), Error> {
         shared(&mut scratch.resource, &self.resource)?;
         shared(&mut scratch.scope, &self.scope)?;
         let [name, agent_name, model, provider, tool_name, session_id, attributes, rest] = self.texts.each();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use duckdb::Connection;
-use iris_core::model::{Position, Row, RowKey, Timestamp};
+use iris_core::model::{Position, RowKey, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use super::beside::Beside;
@@ -218,22 +218,15 @@ impl Writer {
         }
     }
 
-    /// Rows of traces that were deleted count as dropped, and so does one that cannot be written down.
-    fn accept_rows(&mut self, state: &mut State, rows: Vec<Arc<Row>>) {
+    /// Rows of traces that were deleted count as dropped.
+    fn accept_rows(&mut self, state: &mut State, rows: Vec<Packed>) {
         let mut dropped = Done::default();
         let nothing_deleted = self.deleted.is_empty();
         for row in rows {
-            if !nothing_deleted && self.deleted.contains(&row.key()) {
-                dropped.row(row.position);
-                continue;
-            }
-            match Packed::of(&row, false, &mut state.scratch.buffer) {
-                Ok(packed) => state.pending.push(Item::Row(Box::new(packed))),
-                Err(error) => {
-                    tracing::error!(%error, "a row was set aside");
-                    self.shared.status().set_aside += 1;
-                    dropped.row(row.position);
-                }
+            if nothing_deleted || !self.deleted.contains(&row.key()) {
+                state.pending.push(Item::Row(Box::new(row)));
+            } else {
+                dropped.row(row.position());
             }
         }
         self.tracker.commit(&dropped);

@@ -7,7 +7,7 @@ use iris_core::otlp::{self, content_hash_log, content_hash_span};
 
 use super::Mind;
 use crate::journal::{Encoding, Entry, Kind};
-use crate::store::ToolWrite;
+use crate::store::{Packed, ToolWrite};
 
 /// A record as the owner takes it.
 pub(super) struct Decoded {
@@ -18,8 +18,8 @@ pub(super) struct Decoded {
 }
 
 pub(super) enum Content {
-    /// Observations to assemble.
-    Rows(Vec<Arc<Row>>),
+    /// Observations to assemble, each with what the store will have of it.
+    Rows(Vec<(Arc<Row>, Packed)>),
     /// What a tool wrote.
     Tool(Box<ToolWrite>),
     /// Nothing that is stored.
@@ -51,8 +51,9 @@ const fn encoding(encoding: Encoding) -> otlp::Encoding {
 fn spans(entry: &Entry, mind: &Mind) -> Result<Content, String> {
     let record = &entry.record;
     let spans = otlp::decode_spans(encoding(record.encoding), &record.body).map_err(|refusal| refusal.to_string())?;
-    let rows = spans.into_iter().zip(0..).map(|(span, ordinal)| {
-        Arc::new(Row {
+    let mut buffer = Vec::new();
+    let rows = spans.into_iter().zip(0..).filter_map(|(span, ordinal)| {
+        let row = Row {
             tenant: record.tenant.clone(),
             position: Position { lane: Lane::Traces, seq: entry.seq, ordinal },
             received: record.arrived,
@@ -61,7 +62,8 @@ fn spans(entry: &Entry, mind: &Mind) -> Result<Content, String> {
             content_hash: content_hash_span(&span),
             reading: (mind.read_span)(&span),
             observation: Observation::Span(span),
-        })
+        };
+        written(row, &mut buffer)
     });
     Ok(Content::Rows(rows.collect()))
 }
@@ -71,6 +73,7 @@ fn spans(entry: &Entry, mind: &Mind) -> Result<Content, String> {
 fn logs(entry: &Entry, mind: &Mind) -> Result<Content, String> {
     let record = &entry.record;
     let logs = otlp::decode_logs(encoding(record.encoding), &record.body).map_err(|refusal| refusal.to_string())?;
+    let mut buffer = Vec::new();
     let rows = logs.into_iter().zip(0..).filter_map(|(log, ordinal)| {
         let (trace_id, span_id, content_hash, reading, observation) = match (mind.step_of)(&log) {
             Some(span) => {
@@ -83,7 +86,7 @@ fn logs(entry: &Entry, mind: &Mind) -> Result<Content, String> {
                 (trace_id, span_id, hash, reading, Observation::Log(log))
             }
         };
-        Some(Arc::new(Row {
+        let row = Row {
             tenant: record.tenant.clone(),
             position: Position { lane: Lane::Logs, seq: entry.seq, ordinal },
             received: record.arrived,
@@ -92,9 +95,25 @@ fn logs(entry: &Entry, mind: &Mind) -> Result<Content, String> {
             content_hash,
             reading,
             observation,
-        }))
+        };
+        written(row, &mut buffer)
     });
     Ok(Content::Rows(rows.collect()))
+}
+
+/// The row with what the store will have of it; a row in memory is several times the text that was sent, which it lets
+/// go here.
+fn written(mut row: Row, buffer: &mut Vec<u8>) -> Option<(Arc<Row>, Packed)> {
+    match Packed::of(&row, buffer) {
+        Ok(packed) => {
+            row.let_go_of_text();
+            Some((Arc::new(row), packed))
+        }
+        Err(error) => {
+            tracing::error!(%error, seq = row.position.seq, ordinal = row.position.ordinal, "a row is set aside");
+            None
+        }
+    }
 }
 
 fn tool(entry: &Entry, lane: Lane) -> Result<Content, String> {
@@ -112,6 +131,7 @@ pub(super) fn read_again(rows: Vec<Row>, mind: &Mind) -> Vec<Arc<Row>> {
             Observation::Span(span) => (mind.read_span)(span),
             Observation::Log(log) => (mind.read_log)(log).unwrap_or_default(),
         };
+        row.let_go_of_text();
         Arc::new(row)
     };
     rows.into_iter().map(read).collect()

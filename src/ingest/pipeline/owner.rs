@@ -1,6 +1,6 @@
 //! The one task that owns the Assembler and everything that has to happen in order.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::suspects::{self, Suspects};
 use super::{Judging, LANES, LaneLag, Mind, PipelineStatus, SetAside};
 use crate::deleted::Deletions;
 use crate::journal::Journal;
-use crate::store::{self, Store, Through, Write};
+use crate::store::{self, Packed, Store, Through, Write};
 
 /// Traces handed to the workers at a time.
 const JUDGINGS_MAX: usize = 32;
@@ -30,7 +30,7 @@ const LOADS_MAX: usize = 4;
 /// Writes that wait for the store's queue before no more is read.
 const OUTBOX_READ_MAX: usize = 64;
 /// Writes that wait for the store's queue before no more traces are handed out.
-const OUTBOX_JUDGE_MAX: usize = 256;
+const OUTBOX_JUDGE_MAX: usize = 96;
 /// A trace that waits for the workers so long after its time says that they are behind.
 const BEHIND: Duration = Duration::from_millis(250);
 /// How often the journal's bytes and the settled position are looked at.
@@ -84,6 +84,8 @@ struct Start {
 pub(super) struct Owner {
     rooms: Rooms,
     started: Instant,
+    /// What the store will have of rows that are not on their way to it yet.
+    packed: HashMap<Position, Packed>,
     outbox: VecDeque<(Write, Option<OwnedSemaphorePermit>)>,
     sending: Option<BoxFuture<'static, Result<(), store::Error>>>,
     jobs: FuturesUnordered<BoxFuture<'static, Finished>>,
@@ -119,6 +121,7 @@ impl Owner {
         Self {
             rooms,
             started: now,
+            packed: HashMap::new(),
             outbox: VecDeque::new(),
             sending: None,
             jobs: FuturesUnordered::new(),
@@ -271,13 +274,17 @@ impl Owner {
         let (mut rows, mut tool) = (Vec::new(), None);
         match content {
             Content::Rows(all) => {
-                rows = all;
+                let (stored, deleted) = (&mut self.rooms.stored, &self.rooms.deleted);
+                let nothing_deleted = deleted.is_empty();
+                for (row, packed) in all {
+                    if !stored.remove(&row.position) && (nothing_deleted || !deleted.contains(&row.key())) {
+                        self.packed.insert(row.position, packed);
+                        rows.push(row);
+                    }
+                }
                 for dialect in rows.iter().filter_map(|row| dialect::closest(&row.reading)) {
                     *self.unmapped.entry(dialect).or_default() += 1;
                 }
-                let (stored, deleted) = (&mut self.rooms.stored, &self.rooms.deleted);
-                let nothing_deleted = deleted.is_empty();
-                rows.retain(|row| !stored.remove(&row.position) && (nothing_deleted || !deleted.contains(&row.key())));
             }
             Content::Tool(write) => {
                 if let Some(key) = write.deletes() {
@@ -328,6 +335,7 @@ impl Owner {
                 Effect::Store(rows) => {
                     self.rows += rows.len() as u64;
                     self.settled_sent.2 = true;
+                    let rows = rows.iter().filter_map(|row| self.packed.remove(&row.position)).collect();
                     self.outbox.push_back((Write::Rows(rows), None));
                 }
                 Effect::Drop { rows, why } => self.drop_rows(&rows, why),
@@ -347,6 +355,7 @@ impl Owner {
         tracing::trace!(rows = rows.len(), ?why, "rows are not stored");
         let mut counts = BTreeMap::new();
         for row in rows {
+            self.packed.remove(row);
             *counts.entry((row.lane, row.seq)).or_insert(0_u32) += 1;
         }
         let writes = counts.into_iter().map(|((lane, seq), rows)| (Write::Dropped { lane, seq, rows }, None));

@@ -141,7 +141,7 @@ fn storing_a_million_rows() {
         let started = Instant::now();
         for sent in 0..ROWS / MESSAGE as u64 {
             let first = (sent % (DISTINCT / MESSAGE as u64)) as usize * MESSAGE;
-            store.send_async(Write::Rows(rows[first..first + MESSAGE].to_vec())).await.unwrap();
+            store.send_async(packed(rows[first..first + MESSAGE].to_vec())).await.unwrap();
         }
         store.checkpoint().await.unwrap();
         let (took, cpu, status) = (started.elapsed(), writer_cpu(), store.status());

@@ -22,11 +22,11 @@ fn a_kill_keeps_exactly_what_was_committed() {
             Store::open(home.path(), &Config { group_rows: 4096, ..config() }, Deletions::default()).unwrap();
         for (seq, rows) in [(1, 4096), (2, 7)] {
             store.send_async(Write::Record { lane: Lane::Traces, seq, rows }).await.unwrap();
-            store.send_async(Write::Rows(super::fixtures::rows(seq, seq, rows))).await.unwrap();
+            store.send_async(packed(super::fixtures::rows(seq, seq, rows))).await.unwrap();
         }
         store.flush().await.unwrap();
         store.send_async(Write::Record { lane: Lane::Traces, seq: 3, rows: 5 }).await.unwrap();
-        store.send_async(Write::Rows(rows(3, 3, 5))).await.unwrap();
+        store.send_async(packed(rows(3, 3, 5))).await.unwrap();
         let copy = copy_of(home.path());
         store.abandon().await;
         for home in [copy.path(), home.path()] {
@@ -48,7 +48,7 @@ fn full_groups_go_past_the_log_compressed() {
     runtime().block_on(async {
         let (store, _) = open(home.path());
         store.checkpoint().await.unwrap();
-        store.send_async(Write::Rows(rows(1, 1, 8192))).await.unwrap();
+        store.send_async(packed(rows(1, 1, 8192))).await.unwrap();
         until("both groups", || store.status().rows == 8192).await;
         let wal_bytes = store.status().wal_bytes;
         assert!(wal_bytes < 100_000, "{wal_bytes} bytes of log for 8192 rows");
@@ -142,7 +142,7 @@ impl Journal {
                 if !self.unsent.is_empty() {
                     let position = self.unsent.remove(which % self.unsent.len());
                     let row = row(position.seq, u64::from(position.ordinal), position);
-                    store.send_async(Write::Rows(vec![Arc::new(row)])).await.unwrap();
+                    store.send_async(packed(vec![Arc::new(row)])).await.unwrap();
                 }
             }
             Step::Judge => {
@@ -243,7 +243,7 @@ fn bad_rows_are_found_and_set_aside() {
         let (store, _) = open(home.path());
         for seq in 1..=40 {
             store.send_async(Write::Record { lane: Lane::Traces, seq, rows: 2 }).await.unwrap();
-            store.send_async(Write::Rows(rows(seq, seq, 2))).await.unwrap();
+            store.send_async(packed(rows(seq, seq, 2))).await.unwrap();
         }
         store.flush().await.unwrap();
         assert_eq!(count(&store, "spans").await, 80 - 8);
@@ -265,7 +265,7 @@ fn a_store_that_refuses_everything_loses_nothing() {
     runtime().block_on(async {
         let (store, _) = open(home.path());
         store.send_async(Write::Record { lane: Lane::Traces, seq: 1, rows: 100 }).await.unwrap();
-        store.send_async(Write::Rows(rows(1, 1, 100))).await.unwrap();
+        store.send_async(packed(rows(1, 1, 100))).await.unwrap();
         assert!(store.flush().await.is_err());
         let status = store.status();
         assert_eq!((status.set_aside, status.rows, status.stored_through.traces), (0, 0, 0));

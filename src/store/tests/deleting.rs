@@ -61,14 +61,14 @@ fn nothing_of_a_deleted_trace_is_left_or_comes_back() {
         store.flush().await.unwrap();
         store.send_async(Write::Record { lane: iris_core::model::Lane::Traces, seq: 10, rows: 2 }).await.unwrap();
         let waiting = |n, ordinal| Arc::new(row(n, 1, position(10, ordinal)));
-        store.send_async(Write::Rows(vec![waiting(1, 0), waiting(2, 1)])).await.unwrap();
+        store.send_async(packed(vec![waiting(1, 0), waiting(2, 1)])).await.unwrap();
         assert!(store.has_trace(&key(1)).await.unwrap());
 
         deleted.add(&key(1)).unwrap();
         store.write(deletion(1, position(11, 0))).await.unwrap();
         assert!(!store.has_trace(&key(1)).await.unwrap());
         store.send_async(Write::Record { lane: iris_core::model::Lane::Traces, seq: 12, rows: 2 }).await.unwrap();
-        store.send_async(Write::Rows(vec![Arc::new(row(1, 2, position(12, 0)))])).await.unwrap();
+        store.send_async(packed(vec![Arc::new(row(1, 2, position(12, 0)))])).await.unwrap();
         store.send_async(Write::Tool(Box::new(evaluated(1, position(12, 1))))).await.unwrap();
         let inline = Evaluation { output_text: Some(CANARY.to_owned()), ..evaluation(1, "too late", 0.9) };
         judge(&store, Trace { version: 2, ..spoken(1) }, inline).await;
@@ -96,7 +96,7 @@ fn nothing_of_a_deleted_trace_is_left_or_comes_back() {
         store.close(Duration::from_secs(5)).await.unwrap();
 
         let (store, _) = Store::open(home.path(), &config(), Deletions::open(home.path()).unwrap()).unwrap();
-        store.send_async(Write::Rows(vec![Arc::new(row(1, 3, position(13, 0)))])).await.unwrap();
+        store.send_async(packed(vec![Arc::new(row(1, 3, position(13, 0)))])).await.unwrap();
         store.flush().await.unwrap();
         assert_eq!(store.load(&key(1)).await.unwrap().rows.len(), 0);
     });
@@ -137,7 +137,7 @@ fn the_bytes_of_a_deleted_trace_go() {
                 let agent_name = if n == 1 { format!("agent {CANARY}") } else { format!("agent {n}") };
                 judge(&store, Trace { agent_name, ..long(n) }, evaluation(n, &format!("e-{n}"), 0.2)).await;
             }
-            store.send_async(Write::Rows(rows(2, 1, 3))).await.unwrap();
+            store.send_async(packed(rows(2, 1, 3))).await.unwrap();
             store.checkpoint().await.unwrap();
             assert!(!files_with(home.path(), CANARY).is_empty(), "the control finds it");
 

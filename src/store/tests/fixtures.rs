@@ -12,7 +12,7 @@ use iris_core::model::{
 use serde_json::{Map, json};
 
 use crate::deleted::Deletions;
-use crate::store::{Boot, Config, Error, Store};
+use crate::store::{Boot, Config, Error, Packed, Store, Write};
 
 pub const SECOND: u64 = 1_000_000_000;
 /// 2026-12-01T00:00:00Z.
@@ -140,6 +140,12 @@ pub fn log_row(trace: u64, id: u64, position: Position) -> Row {
 
 pub fn rows(trace: u64, seq: u64, count: u32) -> Vec<Arc<Row>> {
     (0..count).map(|ordinal| Arc::new(row(trace, u64::from(ordinal), position(seq, ordinal)))).collect()
+}
+
+/// Rows on their way to the writer.
+pub fn packed(rows: impl IntoIterator<Item = Arc<Row>>) -> Write {
+    let mut buffer = Vec::new();
+    Write::Rows(rows.into_iter().map(|row| Packed::of(&row, &mut buffer).unwrap()).collect())
 }
 
 /// As stored: whoever loads a row reads its dialects again.

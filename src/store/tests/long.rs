@@ -9,7 +9,7 @@ use serde_json::json;
 use super::fixtures::*;
 use super::pages::{judge, text};
 use super::writing::count;
-use crate::store::{Bounds, Budget, Store, ToolWrite, TraceQuery, Write};
+use crate::store::{Bounds, Budget, Store, ToolWrite, TraceQuery};
 
 const CLOSE: Duration = Duration::from_secs(60);
 
@@ -37,7 +37,7 @@ fn many_neighbours_of_fifty_kilobytes_are_stored_and_read() {
     runtime().block_on(async {
         let (store, _) = open(home.path());
         for n in 0..SPANS {
-            store.send_async(Write::Rows(vec![Arc::new(long_row(n, 50_000))])).await.unwrap();
+            store.send_async(packed(vec![Arc::new(long_row(n, 50_000))])).await.unwrap();
         }
         let store = reopened(store, home.path()).await;
         assert_eq!(count(&store, "spans").await, SPANS);
@@ -90,7 +90,7 @@ fn one_enormous_value_is_a_value_like_any_other() {
             span.name = text(1, 20_000);
             span.status_message = text(2, 20_000);
         }
-        store.send_async(Write::Rows(vec![Arc::new(enormous.clone())])).await.unwrap();
+        store.send_async(packed(vec![Arc::new(enormous.clone())])).await.unwrap();
         let long = |n| text(n, 40_000);
         let large = Trace {
             agent_name: long(1),
@@ -145,7 +145,7 @@ fn a_row_whose_pieces_are_not_whole_is_left_out() {
     runtime().block_on(async {
         let (store, _) = open(home.path());
         let rows: Vec<Row> = (8..10).map(|n| long_row(n, 50_000)).collect();
-        store.send_async(Write::Rows(rows.iter().cloned().map(Arc::new).collect())).await.unwrap();
+        store.send_async(packed(rows.iter().cloned().map(Arc::new))).await.unwrap();
         store.close(CLOSE).await.unwrap();
         let connection = crate::store::open::engine(home.path(), &config()).unwrap();
         connection.execute("DELETE FROM pieces WHERE owner = 1 AND ordinal = 2", []).unwrap();

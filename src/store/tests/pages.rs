@@ -144,7 +144,7 @@ fn a_row_that_cannot_be_read_fails_no_other() {
         for n in 1..=5 {
             judge(&store, trace(n, 1), evaluation(n, &format!("e-{n}"), 0.9)).await;
         }
-        store.send_async(Write::Rows(rows(5, 1, 3))).await.unwrap();
+        store.send_async(packed(rows(5, 1, 3))).await.unwrap();
         store.close(std::time::Duration::from_secs(5)).await.unwrap();
         let connection = store::open::engine(home.path(), &config()).unwrap();
         let of = |n: u64| trace_id(n).as_bytes().to_vec();
@@ -189,7 +189,7 @@ fn readers_of_spans_and_evaluations_stop_at_their_bounds() {
             }
             std::sync::Arc::new(row)
         };
-        store.send_async(Write::Rows((0..20).map(large).collect())).await.unwrap();
+        store.send_async(packed((0..20).map(large))).await.unwrap();
         for n in 0..5 {
             judge(&store, trace(1, n + 1), evaluation(1, &format!("e-{n}"), 0.9)).await;
         }

@@ -160,7 +160,7 @@ fn loaded_rows_share_their_resource() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let (store, _) = open(home.path());
-        store.send_async(Write::Rows(rows(1, 1, 20))).await.unwrap();
+        store.send_async(packed(rows(1, 1, 20))).await.unwrap();
         store.flush().await.unwrap();
         let loaded = store.load(&key(1)).await.unwrap();
         let resources: Vec<_> = loaded.rows.iter().map(|row| Arc::as_ptr(&row.span().unwrap().resource)).collect();

@@ -23,7 +23,7 @@ fn readers_only_read() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let (store, _) = open(home.path());
-        store.send_async(Write::Rows(rows(1, 1, 3))).await.unwrap();
+        store.send_async(packed(rows(1, 1, 3))).await.unwrap();
         store.flush().await.unwrap();
         let outside = home.path().join("outside");
         std::fs::write(outside.with_extension("csv"), "a\n1\n").unwrap();
@@ -149,7 +149,7 @@ fn a_damaged_log_costs_only_the_log() {
         let (store, _) = open(home.path());
         for (seq, checkpoint) in [(1, true), (2, false)] {
             store.send_async(Write::Record { lane: Lane::Traces, seq, rows: 50 }).await.unwrap();
-            store.send_async(Write::Rows(rows(seq, seq, 50))).await.unwrap();
+            store.send_async(packed(rows(seq, seq, 50))).await.unwrap();
             if checkpoint { store.checkpoint().await.unwrap() } else { store.flush().await.unwrap() }
         }
         store.abandon().await;
@@ -172,7 +172,7 @@ fn a_checkpoint_and_a_reader_do_not_disturb_each_other() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let (store, _) = open(home.path());
-        store.send_async(Write::Rows(rows(1, 1, 50))).await.unwrap();
+        store.send_async(packed(rows(1, 1, 50))).await.unwrap();
         store.flush().await.unwrap();
         let (inside, entered) = std::sync::mpsc::channel();
         let (leave, left) = std::sync::mpsc::channel::<()>();
@@ -188,7 +188,7 @@ fn a_checkpoint_and_a_reader_do_not_disturb_each_other() {
             readers.read(work).await
         });
         tokio::task::spawn_blocking(move || entered.recv()).await.unwrap().unwrap();
-        store.send_async(Write::Rows(rows(2, 2, 5000))).await.unwrap();
+        store.send_async(packed(rows(2, 2, 5000))).await.unwrap();
         store.checkpoint().await.unwrap();
         leave.send(()).unwrap();
         assert_eq!(reading.await.unwrap().unwrap(), (vec![50], vec![50]));

@@ -34,7 +34,7 @@ fn what_came_too_long_ago_goes_at_boot() {
         all.extend(rows(2, 2, 3));
         all.extend(rows(3, 3, 3));
         all.push(Arc::new(iris_core::model::Row { received: at(39 * DAYS), ..row(3, 9, position(3, 9)) }));
-        store.send_async(Write::Rows(all)).await.unwrap();
+        store.send_async(packed(all)).await.unwrap();
         store.flush().await.unwrap();
         store.abandon().await;
 
@@ -80,7 +80,7 @@ fn zero_days_keep_everything() {
     let config = Config { retention: Retention { days: 0, sweep_interval_hours: 24 }, ..config() };
     runtime().block_on(async {
         let (store, _) = open_at(home.path(), &config, || at(400 * DAYS)).unwrap();
-        store.send_async(Write::Rows(rows(1, 1, 3))).await.unwrap();
+        store.send_async(packed(rows(1, 1, 3))).await.unwrap();
         store.checkpoint().await.unwrap();
         assert_eq!(count(&store, "spans").await, 3);
         assert_eq!(store.status().swept, 0);

@@ -40,7 +40,7 @@ fn rows_come_back_exactly() {
             span.attributes.clear();
         }
         let sent = [first, open_span, log];
-        store.send_async(Write::Rows(sent.iter().cloned().map(Arc::new).collect())).await.unwrap();
+        store.send_async(packed(sent.iter().cloned().map(Arc::new))).await.unwrap();
         store.flush().await.unwrap();
         let loaded = store.load(&key(1)).await.unwrap();
         assert_eq!(loaded.version, 0);
@@ -69,7 +69,7 @@ fn resends_collapse_and_conflicts_stay() {
         let first = row(1, 0, position(1, 0));
         let resend = row(1, 0, position(2, 0));
         let conflict = iris_core::model::Row { content_hash: 4, ..row(1, 0, position(3, 0)) };
-        store.send_async(Write::Rows(vec![first, conflict, resend].into_iter().map(Arc::new).collect())).await.unwrap();
+        store.send_async(packed([first, conflict, resend].map(Arc::new))).await.unwrap();
         store.flush().await.unwrap();
         let found = store.spans(&Tenant::local(), trace_id(1), Bounds::WHOLE).await.unwrap().items;
         assert_eq!(found.iter().map(|row| row.position.seq).collect::<Vec<_>>(), [1, 3]);
@@ -85,7 +85,7 @@ fn a_group_does_not_wait_for_ever() {
     runtime().block_on(async {
         let (store, _) = Store::open(home.path(), &Config { group_ms: 20, ..config() }, Deletions::default()).unwrap();
         store.send_async(Write::Record { lane: Lane::Traces, seq: 1, rows: 3 }).await.unwrap();
-        store.send_async(Write::Rows(rows(1, 1, 3))).await.unwrap();
+        store.send_async(packed(rows(1, 1, 3))).await.unwrap();
         until("the commit", || store.status().rows == 3).await;
         assert_eq!(store.status().stored_through.traces, 1);
     });
@@ -99,7 +99,7 @@ fn groups_are_cut_at_a_full_row_group() {
     runtime().block_on(async {
         let (store, _) =
             Store::open(home.path(), &Config { group_rows: 10, ..config() }, Deletions::default()).unwrap();
-        store.send_async(Write::Rows(rows(1, 1, 25))).await.unwrap();
+        store.send_async(packed(rows(1, 1, 25))).await.unwrap();
         until("two groups", || store.status().groups == 2).await;
         assert_eq!(store.status().rows, 20);
         store.flush().await.unwrap();
@@ -114,7 +114,7 @@ fn an_awaited_write_is_seen_by_the_next_read() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let (store, _) = open(home.path());
-        store.send_async(Write::Rows(rows(1, 1, 5))).await.unwrap();
+        store.send_async(packed(rows(1, 1, 5))).await.unwrap();
         store.write(tool_trace(2, 2)).await.unwrap();
         let stored = store.trace(&Tenant::local(), trace_id(2)).await.unwrap().unwrap();
         assert_eq!(stored, iris_core::model::Trace { source: TraceSource::Tool, ..trace(2, 1) });
@@ -177,7 +177,7 @@ fn judged_traces_are_not_reopened() {
         let mut committed = store.committed();
         for (seq, n) in [(1, 1), (2, 2), (3, 3)] {
             store.send_async(Write::Record { lane: Lane::Traces, seq, rows: 2 }).await.unwrap();
-            store.send_async(Write::Rows(rows(n, seq, 2))).await.unwrap();
+            store.send_async(packed(rows(n, seq, 2))).await.unwrap();
         }
         for (ticket, n, seen) in [(7, 1, 1), (8, 3, 3)] {
             let mut evaluation = evaluation(n, "e", 1.0);
@@ -197,7 +197,7 @@ fn judged_traces_are_not_reopened() {
         assert_eq!((loaded.version, loaded.rows.len()), (1, 2));
         assert_eq!(loaded.evaluation.unwrap().seen_through, 3);
 
-        store.send_async(Write::Rows(rows(3, 9, 1))).await.unwrap();
+        store.send_async(packed(rows(3, 9, 1))).await.unwrap();
         store.close(Duration::from_secs(5)).await.unwrap();
         let (_, boot) = open(home.path());
         assert_eq!(boot.reopen, [key(2), key(3)]);
@@ -236,7 +236,7 @@ fn a_quiet_store_checkpoints() {
     runtime().block_on(async {
         let quiet = Config { group_ms: 1, checkpoint_idle_ms: 30, ..config() };
         let (store, _) = Store::open(home.path(), &quiet, Deletions::default()).unwrap();
-        store.send_async(Write::Rows(rows(1, 1, 5))).await.unwrap();
+        store.send_async(packed(rows(1, 1, 5))).await.unwrap();
         until("rows", || store.status().rows == 5).await;
         until("a checkpoint after the rows", || {
             let status = store.status();
@@ -253,7 +253,7 @@ fn the_last_handle_commits_and_closed_says_so() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let (store, _) = open(home.path());
-        store.send_async(Write::Rows(rows(1, 1, 5))).await.unwrap();
+        store.send_async(packed(rows(1, 1, 5))).await.unwrap();
         let thread = store.inner.writer.lock().unwrap().take().unwrap();
         drop(store);
         tokio::task::spawn_blocking(move || thread.join()).await.unwrap().unwrap();
@@ -262,7 +262,7 @@ fn the_last_handle_commits_and_closed_says_so() {
         let other = store.clone();
         store.close(Duration::from_secs(5)).await.unwrap();
         assert!(matches!(other.write(tool_trace(1, 1)).await, Err(Error::Closed)));
-        assert!(matches!(other.send_async(Write::Rows(Vec::new())).await, Err(Error::Closed)));
+        assert!(matches!(other.send_async(packed(Vec::new())).await, Err(Error::Closed)));
         assert!(matches!(other.trace(&Tenant::local(), trace_id(1)).await, Err(Error::Closed)));
     });
 }
@@ -296,7 +296,7 @@ fn judged_traces_do_not_break_a_row_group() {
                 };
                 store.send_async(write).await.unwrap();
             }
-            store.send_async(Write::Rows(rows.to_vec())).await.unwrap();
+            store.send_async(packed(rows.to_vec())).await.unwrap();
         }
         until("the commit", || store.status().rows == 4096).await;
         assert_eq!(store.status().groups, 1);

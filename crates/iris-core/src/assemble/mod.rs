@@ -424,6 +424,11 @@ impl Assembler {
                 self.schedule(key);
             } else if judged {
                 open.phase = Phase::Judged(self.ticket);
+                // What waits for its commit is hardly ever looked at again, and under load there is much of it.
+                if open.fate == Fate::Stored && self.counts.text_bytes > self.settings.text_bytes_max / 4 {
+                    self.counts.text_bytes -= open.bytes;
+                    open.spill();
+                }
                 self.awaiting.push_back((self.ticket, key.clone()));
                 self.open.insert(key.clone(), open);
             } else {

@@ -2,17 +2,18 @@
 
 use serde_json::Value;
 
-use crate::model::{Attributes, Observation, Row};
+use crate::model::{Attributes, Message, Observation, Part, Reading, Row};
 
 /// What a row takes besides its text: the structs, the shared resource's share, map nodes.
-const ROW_BYTES: usize = 1024;
+const ROW_BYTES: usize = 1536;
 /// What one JSON value takes besides its text.
 const VALUE_BYTES: usize = 48;
+/// What a part of a message takes besides its text.
+const PART_BYTES: usize = 160;
 
-/// Bytes a row takes in memory, its reading included: dialects mostly copy text out of the attributes, so it
-/// counts as much as they do again.
+/// Bytes a row takes in memory: what it still has of what was sent, and what was read from it.
 pub fn row_bytes(row: &Row) -> usize {
-    let text = match &row.observation {
+    let sent = match &row.observation {
         Observation::Span(span) => {
             let events: usize = span.events.iter().map(|event| event.name.len() + map_bytes(&event.attributes)).sum();
             let links: usize = span.links.iter().map(|link| VALUE_BYTES + map_bytes(&link.attributes)).sum();
@@ -20,7 +21,27 @@ pub fn row_bytes(row: &Row) -> usize {
         }
         Observation::Log(log) => log.event_name.len() + value_bytes(&log.body) + map_bytes(&log.attributes),
     };
-    ROW_BYTES + text.saturating_mul(2)
+    ROW_BYTES + sent + reading_bytes(&row.reading)
+}
+
+fn reading_bytes(reading: &Reading) -> usize {
+    let texts = [&reading.input, &reading.output, &reading.error];
+    let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+    let messages = [&reading.input_messages, &reading.output_messages];
+    let messages: usize = messages.into_iter().flatten().flatten().map(message_bytes).sum();
+    let values: usize = [&reading.tool_arguments, &reading.tool_result].into_iter().flatten().map(value_bytes).sum();
+    let sources: usize = reading.sources.iter().map(|(field, from)| VALUE_BYTES + field.len() + from.len()).sum();
+    texts + messages + values + sources
+}
+
+fn message_bytes(message: &Message) -> usize {
+    let part = |part: &Part| match part {
+        Part::Text { text } | Part::Reasoning { text } => text.len(),
+        Part::ToolCall { arguments, .. } => value_bytes(arguments),
+        Part::ToolResult { result, .. } => value_bytes(result),
+        Part::Other { what } => what.len(),
+    };
+    VALUE_BYTES + message.parts.iter().map(|one| PART_BYTES + part(one)).sum::<usize>()
 }
 
 fn map_bytes(map: &Attributes) -> usize {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{RawLog, RawSpan, Reading, SpanId, Tenant, Timestamp, TraceId};
+use super::{Attributes, RawLog, RawSpan, Reading, SpanId, Tenant, Timestamp, TraceId};
 
 /// One of the three journals; no signal blocks another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -84,6 +84,22 @@ impl Row {
     /// The trace it belongs to, with its tenant.
     pub fn key(&self) -> RowKey {
         RowKey { tenant: self.tenant.clone(), trace_id: self.trace_id }
+    }
+
+    /// Lets go of what was sent beyond what assembling and judging look at: attributes, events, links and the body. To
+    /// be called once the dialects have read it and it is written down elsewhere.
+    pub fn let_go_of_text(&mut self) {
+        match &mut self.observation {
+            Observation::Span(span) => {
+                span.attributes = Attributes::new();
+                span.events = Vec::new();
+                span.links = Vec::new();
+            }
+            Observation::Log(log) => {
+                log.attributes = Attributes::new();
+                log.body = serde_json::Value::Null;
+            }
+        }
     }
 
     /// The span, unless it is a log record.

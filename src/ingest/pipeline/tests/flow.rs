@@ -169,7 +169,7 @@ fn rows_of(trace: u8) -> Vec<Arc<Row>> {
     };
     let entry = journal::Entry { seq: 1, record, body_hash: 0 };
     match decode::decode(&entry, Lane::Traces, &mind()).content {
-        decode::Content::Rows(rows) => rows,
+        decode::Content::Rows(rows) => rows.into_iter().map(|(row, _)| row).collect(),
         _ => panic!("no rows"),
     }
 }

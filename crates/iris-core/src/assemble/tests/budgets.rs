@@ -94,7 +94,7 @@ fn undecided_rows_beyond_their_budget_are_stored_oldest_first() {
 
 #[test]
 fn text_beyond_its_budget_is_spilled_longest_silent_first_and_loaded_back() {
-    let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 24_000, ..settings() });
+    let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 16_000, ..settings() });
     for trace in 1..=3 {
         bench.push(&[made(trace, 2).under(1).role(Role::Tool).text(&"x".repeat(4_000))]);
         bench.pass(1);
@@ -114,8 +114,32 @@ fn text_beyond_its_budget_is_spilled_longest_silent_first_and_loaded_back() {
 }
 
 #[test]
+fn under_load_a_judged_trace_keeps_no_text_while_it_waits_for_its_commit() {
+    let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 20_000, ..settings() });
+    bench.push(&[made(1, 1).role(Role::Agent).text(&"x".repeat(4_000))]);
+    bench.pass(250);
+    bench.judge(false);
+    let view = bench.assembler.view(&key(1)).unwrap();
+    assert_eq!((view.rows.len(), view.elsewhere, view.judged), (0, Some(1), true));
+    bench.push(&[made(1, 2).under(1).role(Role::Tool)]);
+    bench.pass(5_000);
+    assert_eq!(bench.loads, [key(1)], "a late span brings it back");
+    let rows = bench.stored.clone();
+    bench.assembler.loaded(bench.now, &key(1), Loaded { rows, ..Loaded::default() });
+    bench.pass(0);
+    let again = bench.settled.last().unwrap();
+    assert_eq!((Bench::spans_of(again), again.version, again.previous.is_some()), (vec![1, 2], 2, true));
+
+    let mut calm = Bench::new();
+    calm.push(&[made(1, 1).role(Role::Agent)]);
+    calm.pass(250);
+    calm.judge(false);
+    assert_eq!(calm.assembler.view(&key(1)).unwrap().elsewhere, None);
+}
+
+#[test]
 fn the_tenant_that_holds_most_is_spilled() {
-    let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 30_000, ..settings() });
+    let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 20_000, ..settings() });
     bench.push(&[made(1, 2).under(1).role(Role::Tool).tenant("small").text(&"x".repeat(2_000))]);
     for trace in 2..=5 {
         bench.pass(1);
