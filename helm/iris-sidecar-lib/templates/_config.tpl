@@ -1,0 +1,49 @@
+{{/* Image reference, digest first. Takes the tree of values; `version` of the chart where the tag is empty. */}}
+{{- define "iris-sidecar.image" -}}
+{{- with .image -}}
+{{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ .tag | toString }}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where the program keeps everything: a folder of its own inside the volume, because it makes it private. */}}
+{{- define "iris-sidecar.home" -}}/var/lib/iris-sidecar/home{{- end -}}
+
+{{/* The folder of the Secret's keys. */}}
+{{- define "iris-sidecar.secrets" -}}/etc/iris-sidecar/secrets{{- end -}}
+
+{{/* The collector downstream, or nothing. */}}
+{{- define "iris-sidecar.forward" -}}
+{{- with .forward.endpoint }}
+forward:
+  endpoint: {{ . | quote }}
+  protocol: {{ $.forward.protocol }}
+{{- end }}
+{{- end -}}
+
+{{/* Configuration of a sidecar: OTLP on loopback, the web door keyed or off, what `config` says on top. */}}
+{{- define "iris-sidecar.config" -}}
+{{- $own := include "iris-sidecar.config.own" . | fromYaml -}}
+{{- toYaml (mergeOverwrite $own (deepCopy .config)) -}}
+{{- end -}}
+
+{{- define "iris-sidecar.config.own" -}}
+receive:
+  grpc:
+    listen: 127.0.0.1:{{ .ports.grpc }}
+  http:
+    listen: 127.0.0.1:{{ .ports.http }}
+web:
+{{- if .web.enabled }}
+  listen: 127.0.0.1:{{ .ports.web }}
+  api_key_file: {{ include "iris-sidecar.secrets" . }}/api-key
+{{- else }}
+  listen: "off"
+{{- end }}
+ops:
+  listen: {{ printf "%s:%v" .opsAddress .ports.ops | quote }}
+{{- include "iris-sidecar.forward" . }}
+retention:
+  days: 1
+logging:
+  format: json
+{{- end -}}

@@ -1,0 +1,41 @@
+{{/* Configuration of a gateway: every door beyond loopback, each with a credential or the word that it has none. */}}
+{{- define "iris-sidecar.gateway.config" -}}
+{{- $own := include "iris-sidecar.gateway.config.own" . | fromYaml -}}
+{{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) -}}
+{{- end -}}
+
+{{- define "iris-sidecar.gateway.config.own" -}}
+{{- $values := .Values -}}
+receive:
+  grpc:
+    listen: {{ printf "%s:%v" $values.listenAddress $values.ports.grpc | quote }}
+    allow_unauthenticated: {{ not $values.receive.requireToken }}
+  http:
+    listen: {{ printf "%s:%v" $values.listenAddress $values.ports.http | quote }}
+    allow_unauthenticated: {{ not $values.receive.requireToken }}
+    allowed_hosts: {{ include "iris-sidecar.gateway.hosts" . }}
+  {{- if $values.receive.requireToken }}
+  token_file: {{ include "iris-sidecar.secrets" . }}/token
+  {{- end }}
+web:
+{{- if $values.web.enabled }}
+  listen: {{ printf "%s:%v" $values.listenAddress $values.ports.web | quote }}
+  api_key_file: {{ include "iris-sidecar.secrets" . }}/api-key
+  allowed_hosts: {{ include "iris-sidecar.gateway.hosts" . }}
+{{- else }}
+  listen: "off"
+{{- end }}
+ops:
+  listen: {{ printf "%s:%v" $values.opsAddress $values.ports.ops | quote }}
+{{- include "iris-sidecar.forward" $values }}
+logging:
+  format: json
+{{- end -}}
+
+{{/* Names by which clients may call: those of the Service, and those the user adds. */}}
+{{- define "iris-sidecar.gateway.hosts" -}}
+{{- $name := include "iris-sidecar.fullname" . -}}
+{{- $inNamespace := printf "%s.%s" $name .Release.Namespace -}}
+{{- $hosts := list $name $inNamespace (printf "%s.svc" $inNamespace) (printf "%s.svc.cluster.local" $inNamespace) -}}
+{{- toJson (concat $hosts .Values.allowedHosts) -}}
+{{- end -}}

@@ -1,0 +1,53 @@
+"""Every setting that a chart or an example writes is one the program knows."""
+
+import pytest
+import yaml
+
+import kube
+from kube import CASES, containers, pods, render
+
+IDS = [path.name.removesuffix("-values.yaml") for path in CASES]
+
+
+def configured(manifests):
+    """The environment and the configuration text of every sidecar."""
+    files = {one["metadata"]["name"]: one["data"] for one in manifests if one["kind"] == "ConfigMap"}
+    for pod in pods(manifests):
+        for one in containers(pod):
+            env = {entry["name"]: entry.get("value", "") for entry in one.get("env", [])}
+            if "IRIS_HOME" in env:
+                text = [data["config.yaml"] for data in files.values() if "config.yaml" in data]
+                yield env, env.pop("SIDECAR_CONFIG", None) or (text[0] if text else "")
+
+
+@pytest.mark.parametrize("path", [path for path in CASES if path.name != "injector-values.yaml"], ids=lambda path: path.name)
+def test_the_program_takes_what_the_chart_writes(path, check_config):
+    values = yaml.safe_load(path.read_text())
+    found = list(configured(render(values)[0]))
+    assert len(found) == 1
+    env, text = found[0]
+    effective = yaml.safe_load(check_config(env | {"SIDECAR_CONFIG": text}, "--config=env:SIDECAR_CONFIG"))
+    assert effective["home"] == "/var/lib/iris-sidecar/home"
+    assert effective["forward"]["endpoint"] == values.get("forward", {}).get("endpoint")
+    assert (effective["web"]["listen"] != "off") == values.get("web", {}).get("enabled", False)
+
+
+def test_what_the_user_configures_wins(check_config):
+    for mode in ("gateway", "sidecar"):
+        values = {"mode": mode, "config": {"retention": {"days": 9}, "logging": {"level": "warn"}}}
+        env, text = next(configured(render(values)[0]))
+        effective = yaml.safe_load(check_config(env | {"SIDECAR_CONFIG": text}, "--config=env:SIDECAR_CONFIG"))
+        assert (effective["retention"]["days"], effective["logging"]) == (9, {"level": "warn", "format": "json"})
+
+
+def test_the_schema_knows_every_setting_of_the_program(check_config):
+    """The schema's keys are those of `config/iris.yaml`, and those are the program's."""
+    written = yaml.safe_load((kube.ROOT / "config/iris.yaml").read_text())
+    effective = yaml.safe_load(check_config({}))
+    assert keys(effective) <= keys(written), "config/iris.yaml lacks keys"
+
+
+def keys(tree, path=""):
+    if not isinstance(tree, dict):
+        return {path}
+    return {one for name, inner in tree.items() for one in keys(inner, f"{path}.{name}")}
