@@ -45,7 +45,7 @@ impl Default for Config {
             group_ms: 1000,
             group_bytes: 8 * 1024 * 1024,
             keep_other_traces: false,
-            memory_bytes: 48 * MIB,
+            memory_bytes: 64 * MIB,
             temp_bytes: 1024 * MIB,
             checkpoint_wal_bytes: 64 * MIB,
             checkpoint_idle_ms: 60_000,

@@ -211,11 +211,12 @@ impl Owner {
         Room { judgings: JUDGINGS_MAX - self.judgings, loads: LOADS_MAX - self.loads }
     }
 
-    /// Traces that should be judged wait for the workers: what is read now would only fill the memory, be spilled, and
-    /// have to be loaded again one by one. It waits in the journal instead.
+    /// Traces that should be judged wait for the workers, or those in work hold the memory: what is read now would only
+    /// fill it, be spilled, and have to be loaded again one by one. It waits in the journal instead.
     fn is_behind(&self) -> bool {
         let late = |due: Duration| due + BEHIND < self.now();
-        self.room().judgings == 0 && self.rooms.assembler.next_due().is_some_and(late)
+        (self.judgings > 0 && self.rooms.assembler.is_nearly_full())
+            || (self.room().judgings == 0 && self.rooms.assembler.next_due().is_some_and(late))
     }
 
     fn next_due(&self) -> Option<Instant> {

@@ -14,7 +14,7 @@ const STEPS_MAX: usize = 4096;
 const SPILL_TO_EIGHTHS: usize = 7;
 
 /// How long a load waits for room before it is looked at again.
-const NO_ROOM_PAUSE: Duration = Duration::from_millis(20);
+const NO_ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a trace's time has come for.
 enum Step {

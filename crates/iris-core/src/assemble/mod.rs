@@ -509,6 +509,11 @@ impl Assembler {
         self.open.len() > self.config.open_max.saturating_mul(2)
     }
 
+    /// Whether open traces hold so much text that some will soon be spilled.
+    pub const fn is_nearly_full(&self) -> bool {
+        self.counts.text_bytes > self.settings.text_bytes_max / 4 * 3
+    }
+
     fn let_go(&mut self, key: &RowKey, dropped: bool) {
         if let Some(open) = self.remove(key) {
             let stored = if let Past::Needed { rows } = open.past { rows } else { 0 };

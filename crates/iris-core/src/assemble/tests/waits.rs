@@ -251,7 +251,7 @@ fn a_load_without_room_keeps_nothing_else_waiting() {
     bench.note(effects);
     assert_eq!(bench.settled.len(), 1);
     assert!(bench.loads.is_empty());
-    bench.pass(20);
+    bench.pass(100);
     assert_eq!(bench.loads, [key(1)]);
 }
 
