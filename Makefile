@@ -4,7 +4,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 
-.PHONY: help lib demo release check test bench
+.PHONY: help lib demo release image check test bench
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
@@ -19,6 +19,9 @@ demo: lib ## Build, start the sidecar, play captured agent traffic through it, s
 release: lib ## Build the release binary, with the DuckDB library beside it
 	@$(CARGO) build --release
 	@cp -L .duckdb/current/libduckdb.so $(TARGET)/release/
+
+image: release ## Build the image's last stage without Docker and run it once, read-only and without capabilities
+	@scripts/image $(TARGET)/release/iris-sidecar || { code=$$?; [ $$code -eq 77 ] && echo "skipped"; }
 
 check: lib ## The quick loop: format, lints, licences, core tests
 	$(CARGO) fmt --all --check

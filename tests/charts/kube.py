@@ -1,5 +1,6 @@
 """Renders charts with Helm's own engine and holds manifests against the schemas of Kubernetes."""
 
+import functools
 import pathlib
 
 import helm_python
@@ -20,9 +21,14 @@ FOREIGN = {"monitoring.coreos.com/v1"}
 SINCE = {"MutatingAdmissionPolicy": 36, "MutatingAdmissionPolicyBinding": 36}
 
 
+@functools.cache
+def loaded(chart):
+    return helm_python.Chart.load(str(chart))
+
+
 def render(values, chart=CHART, name="iris", namespace="agents"):
     """The manifests, and the notes."""
-    files = helm_python.Chart.load(str(chart)).render(values, name=name, namespace=namespace)
+    files = loaded(chart).render(values, name=name, namespace=namespace)
     notes = "".join(text for path, text in files.items() if path.endswith("NOTES.txt"))
     texts = [text for path, text in sorted(files.items()) if not path.endswith("NOTES.txt")]
     return [one for text in texts for one in yaml.safe_load_all(text) if one], notes
