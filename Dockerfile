@@ -4,7 +4,8 @@
 #
 # `scripts/image` builds the last stage from a program that is already built, and runs it.
 
-FROM rust:1.95-bookworm AS build
+FROM rust:1.95.0-bookworm AS build
+RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates curl make python3
 WORKDIR /src
 COPY . .
 RUN make release && scripts/image-root target/release/iris-sidecar /image

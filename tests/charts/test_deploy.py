@@ -1,12 +1,15 @@
 """The examples in `deploy/`: valid for Kubernetes, and every setting in them known to the program."""
 
+import json
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import urllib.request
 
 import pytest
+import sidecar as clients
 import yaml
 
 import kube
@@ -101,6 +104,31 @@ def test_compose_is_known_to_the_program_and_has_its_collector(check_config):
         assert set(pipeline["receivers"]) <= collector["receivers"].keys() and set(pipeline["exporters"]) <= collector["exporters"].keys()
     mounted = [volume.split(":")[0] for volume in compose["services"]["otel-collector"]["volumes"]]
     assert all((DEPLOY / path).is_file() for path in mounted)
+
+
+def test_what_the_sample_agent_sends_is_judged(binary):
+    """The generator sets the same attributes on a span and its child."""
+    arguments = yaml.safe_load((kube.CHART / "values.yaml").read_text())["agent"]["args"]
+    pairs = [re.fullmatch(r'--telemetry-attributes=([a-z.]+)="(.*)"', one).groups() for one in arguments if "attributes" in one]
+    span = {
+        "traceId": "0af7651916cd43dd8448eb211c80319c",
+        "startTimeUnixNano": "1700000000000000000",
+        "endTimeUnixNano": "1700000001000000000",
+        "attributes": [{"key": key, "value": {"stringValue": text}} for key, text in pairs],
+    }
+    root, child = span | {"spanId": "b7ad6b7169203331", "name": "lets-go"}, span | {"spanId": "b7ad6b7169203332", "name": "okey-dokey-0"}
+    child["parentSpanId"] = root["spanId"]
+    with clients.sidecar(binary) as running:
+        body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [root, child]}]}]}).encode()
+        request = urllib.request.Request(f"http://{running.runtime['http']}/v1/traces", body, {"content-type": "application/json"})
+        assert urllib.request.urlopen(request, timeout=10).status == 200
+
+        def judged():
+            return [one for one in running.traces() if one["verdict"] and not one["in_progress"]]
+
+        (trace,) = clients.until("the sample is judged", 30, judged)
+    assert trace["verdict"]["state"] == "pass", trace["verdict"]
+    assert trace["output"] == dict(pairs)["output.value"]
 
 
 def test_systemd_takes_the_unit(tmp_path, binary, check_config):

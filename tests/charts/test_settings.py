@@ -1,10 +1,13 @@
 """Every setting that a chart or an example writes is one the program knows."""
 
+import http.client
+
 import pytest
+import sidecar as clients
 import yaml
 
 import kube
-from kube import CASES, containers, pods, render
+from kube import CASES, CHART, containers, pods, render
 
 IDS = [path.name.removesuffix("-values.yaml") for path in CASES]
 
@@ -51,3 +54,32 @@ def keys(tree, path=""):
     if not isinstance(tree, dict):
         return {path}
     return {one for name, inner in tree.items() for one in keys(inner, f"{path}.{name}")}
+
+
+def test_a_locked_gateway_asks_everybody_who_they_are(binary, tmp_path):
+    """The configuration as the chart writes it, the Secret as Kubernetes mounts it, and a running gateway."""
+    values = yaml.safe_load((CHART / "ci/gateway-locked-values.yaml").read_text())
+    _, text = next(configured(render(values)[0]))
+    for name in ("api-key", "token", "dashboard"):
+        (tmp_path / name).write_text(f"{name}-of-a-test\n")
+    text = text.replace("/etc/iris-sidecar/secrets", str(tmp_path))
+    doors = {f"IRIS__{door}__LISTEN": "0.0.0.0:0" for door in ("RECEIVE__GRPC", "RECEIVE__HTTP", "WEB")}
+    with clients.sidecar(binary, doors, keys=text) as running:
+
+        def status(door, method, path, host, key=None):
+            connection = http.client.HTTPConnection("127.0.0.1", int(running.runtime[door].rsplit(":", 1)[1]), timeout=10)
+            headers = {"host": host, "content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+            connection.request(method, path, "{}" if method == "POST" else None, headers)
+            return connection.getresponse().status
+
+        service, outside = "iris-iris-sidecar.agents.svc", "iris.example.com"
+        send, ask = ("http", "POST", "/v1/traces"), ("web", "GET", "/api/v1/traces")
+        clients.until("the store is open", 30, lambda: status(*ask, service, "api-key-of-a-test") != 503)
+        assert status(*send, service) == 401
+        assert status(*send, service, "nonsense") in (401, 403)
+        assert status(*send, service, "token-of-a-test") == 200
+        assert status(*send, "evil.example.com", "token-of-a-test") == 403
+        assert status(*ask, service) == 401
+        assert status(*ask, service, "token-of-a-test") == 403, "a sender's token does not ask"
+        assert [status(*ask, host, key) for host in (service, outside) for key in ("api-key-of-a-test", "dashboard-of-a-test")] == [200] * 4
+        assert status(*ask, "evil.example.com", "api-key-of-a-test") == 403
