@@ -21,7 +21,9 @@ const GUIDE: Guide = Guide {
         ("tools", "`gen_ai.tool.name`, `gen_ai.tool.call.id`; AutoGen sends no arguments and no results"),
         ("AG2's content", "`ag2.input`, `ag2.output`, `ag2.chat.summary`"),
     ],
-    notes: "`create_agent` spans and `autogen publish`, `process` and `ack` make no trace.",
+    notes: "`create_agent` spans and `autogen publish`, `process` and `ack` make no trace. What members of a team say to each \
+            other stands in `autogen process` spans of traces of their own, more than once and without an id that the agents' \
+            spans carry: it is not read, and nothing is counted twice.",
     cases: &["autogen"],
 };
 

@@ -93,9 +93,10 @@ fn opened(map: &Map<String, Value>, failed: &mut bool) -> Option<(Value, Option<
     }
     // The result of an MCP tool.
     if let Some(Value::Array(blocks)) = map.get("content")
-        && ["isError", "is_error", "structuredContent", "structured_content", "_meta"]
+        && (["isError", "is_error", "structuredContent", "structured_content", "_meta"]
             .iter()
             .any(|key| map.contains_key(*key))
+            || map.len() == 1 && !blocks.is_empty() && blocks.iter().all(|block| block.get("type").is_some()))
     {
         let words: Option<Vec<&str>> = blocks.iter().map(|block| block.get("text")?.as_str()).collect();
         let inner = words.map_or_else(|| Value::Array(blocks.clone()), |words| Value::String(words.join("\n")));

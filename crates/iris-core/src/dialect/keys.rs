@@ -61,7 +61,9 @@ pub mod gen_ai {
     pub const OPERATION_COST: &str = "operation.cost";
     /// The agent that hands over; the span is no tool.
     pub const HANDOFF_FROM: &str = "gen_ai.handoff.from_agent";
-    /// Spring AI's: <https://docs.spring.io/spring-ai/reference/observability/index.html>.
+    /// Spring AI's, on spans whose operation is `framework`: <https://docs.spring.io/spring-ai/reference/observability/index.html>.
+    pub const SPRING_KIND: &str = "spring.ai.kind";
+    pub const SPRING_TOOL: &str = "spring.ai.tool.definition.name";
     pub const SPRING_ARGUMENTS: &str = "spring.ai.tool.call.arguments";
     pub const SPRING_RESULT: &str = "spring.ai.tool.call.result";
     /// One record with everything about one model call.
@@ -118,6 +120,7 @@ pub mod general {
     pub const SESSION: &str = "session.id";
     pub const USER: &str = "user.id";
     pub const END_USER: &str = "enduser.id";
+    pub const PSEUDONYM: &str = "enduser.pseudo.id";
     pub const ERROR_TYPE: &str = "error.type";
     pub const EXCEPTION_EVENT: &str = "exception";
     pub const EXCEPTION_TYPE: &str = "exception.type";
@@ -130,6 +133,25 @@ pub const SPAN_NAME: &str = "name";
 pub const SCOPE: &str = "scope";
 /// The source noted for a field that was taken from the status or an exception event.
 pub const STATUS: &str = "status";
+
+/// The source noted for a role that no key states: the span only carries what was asked or answered.
+pub const CONTENT: &str = "content";
+
+/// The keys of a trace that was sent as spans by this product or its clients.
+pub mod iris {
+    /// Every key of ours starts so.
+    pub const PREFIX: &str = "iris.";
+    pub const KIND: &str = "iris.span_kind";
+    pub const INPUT: &str = "iris.input";
+    pub const OUTPUT: &str = "iris.output";
+    pub const AGENT_NAME: &str = "iris.agent_name";
+    pub const FRAMEWORK: &str = "iris.framework";
+    /// USD.
+    pub const COST: &str = "iris.cost_usd";
+    pub const PROMPT_TOKENS: &str = "iris.prompt_tokens";
+    pub const COMPLETION_TOKENS: &str = "iris.completion_tokens";
+    pub const TOTAL_TOKENS: &str = "iris.total_tokens";
+}
 
 /// The AI SDK: <https://ai-sdk.dev/docs/ai-sdk-core/telemetry>. Keys used once stand where they are read.
 pub mod vercel_ai {

@@ -69,6 +69,9 @@ fn opened(item: &Value) -> std::borrow::Cow<'_, Value> {
 /// One message, out of whatever it is wrapped in.
 fn one(value: &Value, role: Option<&str>, depth: usize) -> Option<Message> {
     let map = value.as_object()?;
+    if map.keys().any(|key| key.starts_with("message.")) {
+        return (depth < WRAPPERS_MAX).then(|| one(&undotted(value, 0), role, depth + 1)).flatten();
+    }
     if depth < WRAPPERS_MAX {
         if let Some(inner @ Value::Object(_)) = map.get("message") {
             return one(inner, map.get("role").and_then(Value::as_str).or(role), depth + 1);
@@ -101,6 +104,31 @@ fn one(value: &Value, role: Option<&str>, depth: usize) -> Option<Message> {
         parts.extend(blank_words(map).map(|text| Part::Text { text: text.to_owned() }));
     }
     Some(Message { role: role.to_owned(), parts })
+}
+
+/// A message whose keys are paths, as OpenInference's specification writes it: `{"message.role": "user"}`.
+fn undotted(value: &Value, depth: usize) -> Value {
+    match value {
+        Value::Object(map) if depth < WRAPPERS_MAX => {
+            let mut tree = Map::new();
+            for (key, value) in map {
+                let mut at = &mut tree;
+                let mut path = key.split('.').take(WRAPPERS_MAX).peekable();
+                while let Some(name) = path.next() {
+                    if path.peek().is_none() {
+                        at.insert(name.to_owned(), undotted(value, depth + 1));
+                        break;
+                    }
+                    let inner = at.entry(name).or_insert_with(|| Value::Object(Map::new()));
+                    let Value::Object(inner) = inner else { break };
+                    at = inner;
+                }
+            }
+            Value::Object(tree)
+        }
+        Value::Array(items) => Value::Array(items.iter().map(|item| undotted(item, depth)).collect()),
+        other => other.clone(),
+    }
 }
 
 /// The four roles, whatever a library calls them; none for what is no role.
@@ -162,7 +190,11 @@ fn content(map: &Map<String, Value>, role: &str, parts: &mut Vec<Part>) {
             _ => push_text(text, parts),
         },
         Value::Array(blocks) => part_list(blocks, parts),
-        Value::Object(block) => part(block, parts),
+        Value::Object(block) => match block.get("parts") {
+            // Gemini's content inside another's message.
+            Some(Value::Array(blocks)) => part_list(blocks, parts),
+            _ => part(block, parts),
+        },
         _ => {}
     }
 }
@@ -433,7 +465,9 @@ fn push_text(text: &str, parts: &mut Vec<Part>) {
 
 /// The words of a block.
 fn words(map: &Map<String, Value>) -> Option<&str> {
-    text_at(map, "text").or_else(|| text_at(map, "content"))
+    // OpenAI's assistants put the words one level deeper, beside what they cite.
+    let deeper = || map.get("text")?.get("value")?.as_str();
+    text_at(map, "text").or_else(|| text_at(map, "content")).or_else(deeper)
 }
 
 /// All words of a value that is a text or a list of blocks.

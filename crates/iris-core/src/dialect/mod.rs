@@ -8,6 +8,7 @@
 mod agent_framework;
 mod attributes;
 mod autogen;
+mod by_hand;
 mod calls;
 mod coding;
 mod crewai;
@@ -15,6 +16,7 @@ mod gen_ai;
 mod google_adk;
 mod guide;
 mod haystack;
+mod iris;
 mod keys;
 mod laminar;
 mod langfuse;
@@ -76,6 +78,7 @@ pub trait Dialect: Send + Sync {
 
 /// Every dialect, most specific first: on the same field the earlier wins.
 pub const DIALECTS: &[&dyn Dialect] = &[
+    &iris::Iris,
     &langfuse::Langfuse,
     &openinference::OpenInference,
     &vercel_ai::VercelAi,
@@ -98,6 +101,7 @@ pub const DIALECTS: &[&dyn Dialect] = &[
     &coding::Codex,
     &coding::GeminiCli,
     &gen_ai::GenAi,
+    &by_hand::ByHand,
 ];
 
 /// What a span means. A span that no dialect speaks has no role.
@@ -114,6 +118,9 @@ pub fn read_span(span: &RawSpan) -> Reading {
             }
             reading.dialects.push(dialect.name().to_owned());
         }
+    }
+    if reading.dialects.last().is_some_and(|last| last == by_hand::ByHand.name()) {
+        by_hand::content(&mut reading, span);
     }
     complete(&mut reading, span);
     reading.unmapped = unmapped::keys(&reading, span);
@@ -158,6 +165,11 @@ pub fn wants_log(event_name: &str) -> bool {
 pub fn closest(reading: &Reading) -> Option<&'static str> {
     let first = reading.dialects.first().filter(|_| !reading.unmapped.is_empty())?;
     DIALECTS.iter().map(|dialect| dialect.name()).find(|name| *name == first)
+}
+
+/// Whether no key states the role of a span, which only carries what was asked or answered.
+pub fn is_guessed(reading: &Reading) -> bool {
+    reading.sources.get("role").is_some_and(|key| key == keys::CONTENT)
 }
 
 /// Adds what `from` says and `into` does not, with the keys it came from.
@@ -273,6 +285,15 @@ fn complete(reading: &mut Reading, span: &RawSpan) {
         }
         let framework = provenance::framework(&span.scope.name).map(|framework| (keys::SCOPE, framework.to_owned()));
         fill("framework", &mut reading.framework, &mut reading.sources, framework);
+        if reading.role == Some(Role::Agent) {
+            let named = span.resource.attributes.get(keys::iris::AGENT_NAME).and_then(attributes::text);
+            fill(
+                "agent_name",
+                &mut reading.agent_name,
+                &mut reading.sources,
+                named.map(|name| (keys::iris::AGENT_NAME, name)),
+            );
+        }
         reading.provider = reading.provider.as_deref().and_then(provenance::provider);
         drop_unknown_zeros(&mut reading.usage);
         usage::settle(reading, span);
@@ -286,7 +307,7 @@ fn complete(reading: &mut Reading, span: &RawSpan) {
         fill("session_id", &mut reading.session_id, &mut reading.sources, found(&[keys::general::SESSION]));
     }
     if reading.user_id.is_none() {
-        let found = found(&[keys::general::USER, keys::general::END_USER]);
+        let found = found(&[keys::general::USER, keys::general::END_USER, keys::general::PSEUDONYM]);
         fill("user_id", &mut reading.user_id, &mut reading.sources, found);
     }
 }

@@ -24,13 +24,13 @@ const GUIDE: Guide = Guide {
         ("input, output", "`input.value`, `output.value`; the declared media type is not trusted"),
         (
             "tools",
-            "`tool.name`, `tool_call.function.name`, `tool_call.id`, `tool.id`; arguments from `input.value` (`tool.parameters` is a schema)",
+            "`tool.name`, `tool_call.function.name`, `tool_call.id`, `tool.id`; arguments from `input.value` (`tool.parameters` mostly is a schema)",
         ),
         (
             "model",
             "`llm.response.model_name`, `llm.model_name`, `llm.request.model_name`, `embedding.model_name`, `reranker.model_name`",
         ),
-        ("tokens, cost", "`llm.token_count.*`, `llm.cost.total`"),
+        ("tokens, cost", "`llm.token_count.*`, `llm.cost.total`, else `llm.cost.prompt` and `llm.cost.completion`"),
         (
             "retrieval",
             "`retrieval.documents.N.document.*`, `reranker.query`, `reranker.output_documents.N.document.*`, `embedding.embeddings.N.embedding.text`",
@@ -66,6 +66,10 @@ impl Dialect for OpenInference {
 
     fn speaks(&self, span: &RawSpan) -> bool {
         span.attributes.contains_key(key::KIND)
+            || span
+                .attributes
+                .keys()
+                .any(|name| name.starts_with(key::INPUT_MESSAGES) || name.starts_with(key::OUTPUT_MESSAGES))
     }
 
     fn read(&self, span: &RawSpan) -> Reading {
@@ -73,6 +77,10 @@ impl Dialect for OpenInference {
         let mut reading = Reading::default();
         let kind = slots.text(Field::Kind as usize).and_then(|(_, kind)| role(&kind));
         fill("role", &mut reading.role, &mut reading.sources, kind.map(|role| (key::KIND, role)));
+        if !span.attributes.contains_key(key::KIND) && !span.attributes.contains_key(keys::gen_ai::OPERATION) {
+            // Messages without a kind are a model's.
+            fill("role", &mut reading.role, &mut reading.sources, Some((key::OUTPUT_MESSAGES, Role::Llm)));
+        }
         plain_fields(&slots, &mut reading);
         agent_name(span, &slots, &mut reading);
         metadata(&slots, &mut reading);
@@ -85,6 +93,7 @@ impl Dialect for OpenInference {
             Some(Role::Guardrail | Role::Evaluator) => {
                 recorded::step(&mut reading, slots.get(Field::Input as usize), slots.get(Field::Output as usize));
             }
+            None => llm(span, &slots, &mut reading),
             _ => {}
         }
         reading
@@ -108,9 +117,12 @@ enum Field {
     CacheWrite,
     Reasoning,
     Cost,
+    PromptCost,
+    CompletionCost,
     ToolName,
     ToolId,
     ToolArguments,
+    ToolParameters,
     Agent,
     Node,
     Metadata,
@@ -151,11 +163,14 @@ fn place(name: &str) -> Option<(usize, u8)> {
         key::REASONING => (F::Reasoning, 0),
         key::COST => (F::Cost, 0),
         key::COST_OLD => (F::Cost, 1),
+        "llm.cost.prompt" => (F::PromptCost, 0),
+        "llm.cost.completion" => (F::CompletionCost, 0),
         key::TOOL_NAME => (F::ToolName, 0),
         key::TOOL_CALL_NAME => (F::ToolName, 1),
         key::TOOL_CALL_ID => (F::ToolId, 0),
         key::TOOL_ID => (F::ToolId, 1),
         key::TOOL_CALL_ARGUMENTS => (F::ToolArguments, 0),
+        "tool.parameters" => (F::ToolParameters, 0),
         key::AGENT_NAME => (F::Agent, 0),
         key::NODE_ID => (F::Node, 0),
         key::METADATA => (F::Metadata, 0),
@@ -167,7 +182,7 @@ fn place(name: &str) -> Option<(usize, u8)> {
     Some((field as usize, rank))
 }
 
-fn role(kind: &str) -> Option<Role> {
+pub fn role(kind: &str) -> Option<Role> {
     Some(match kind.to_ascii_uppercase().as_str() {
         "AGENT" => Role::Agent,
         "CHAIN" | "WORKFLOW" => Role::Chain,
@@ -196,7 +211,12 @@ fn plain_fields(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     fill("usage.cache_write", &mut reading.usage.cache_write, sources, slots.count(F::CacheWrite as usize));
     fill("usage.reasoning", &mut reading.usage.reasoning, sources, slots.count(F::Reasoning as usize));
     // A price table that does not know the model writes 0.
-    let cost = slots.amount(F::Cost as usize).filter(|(_, cost)| *cost > 0.0);
+    let cost = slots.amount(F::Cost as usize).or_else(|| {
+        let (asked, answered) = (slots.amount(F::PromptCost as usize), slots.amount(F::CompletionCost as usize));
+        let sum = asked.map_or(0.0, |(_, usd)| usd) + answered.map_or(0.0, |(_, usd)| usd);
+        asked.or(answered).map(|(key, _)| (key, sum))
+    });
+    let cost = cost.filter(|(_, cost)| *cost > 0.0);
     fill("cost_usd", &mut reading.cost_usd, sources, cost);
     fill("session_id", &mut reading.session_id, sources, slots.text(F::Session as usize));
     fill("user_id", &mut reading.user_id, sources, slots.text(F::User as usize));
@@ -309,18 +329,33 @@ fn without_empty(mut read: Vec<crate::model::Message>) -> Vec<crate::model::Mess
     read
 }
 
-/// One execution of a tool. `tool.parameters` is its schema in most libraries, never the arguments.
+/// One execution of a tool. `tool.parameters` is its schema in most libraries; what is no schema and stands alone is the
+/// arguments.
 fn tool(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     use Field as F;
     let sources = &mut reading.sources;
     fill("tool_name", &mut reading.tool_name, sources, slots.text(F::ToolName as usize));
     fill("tool_call_id", &mut reading.tool_call_id, sources, slots.text(F::ToolId as usize));
-    let asked = slots.get(F::ToolArguments as usize).filter(|_| slots.get(F::Input as usize).is_none());
-    recorded::tool(reading, slots.get(F::Input as usize).or(asked), slots.get(F::Output as usize));
+    let asked = || slots.get(F::ToolArguments as usize);
+    let given = || slots.get(F::ToolParameters as usize).filter(|(_, value)| !is_schema(value));
+    let input = slots.get(F::Input as usize).or_else(asked).or_else(given);
+    recorded::tool(reading, input, slots.get(F::Output as usize));
     let sources = &mut reading.sources;
     let name = span.name.strip_prefix("tool.").unwrap_or(&span.name);
     let name = name.strip_suffix(".run").or_else(|| name.strip_suffix(".__call__")).unwrap_or(name);
     fill("tool_name", &mut reading.tool_name, sources, Some((keys::SPAN_NAME, name.to_owned())));
+}
+
+/// Whether a value describes parameters rather than being some: a JSON schema, or descriptions by name.
+fn is_schema(value: &Value) -> bool {
+    match salvage::unwrapped(value) {
+        Value::Object(map) => {
+            map.contains_key("properties")
+                || map.get("type").is_some_and(|kind| kind == "object")
+                || !map.is_empty() && map.values().all(|one| one.get("type").is_some())
+        }
+        _ => true,
+    }
 }
 
 /// The texts that were embedded, in their order; never the vectors.

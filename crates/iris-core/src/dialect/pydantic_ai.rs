@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::attributes::Slots;
 use super::guide::Guide;
-use super::{Dialect, calls, fill, messages, salvage, words};
+use super::{Dialect, calls, fill, messages, recorded, salvage, words};
 use crate::model::{Message, RawSpan, Reading, Role};
 
 /// The names that the OpenAI Agents integration gives its spans; what a span is stands nowhere else.
@@ -60,6 +60,11 @@ impl Dialect for PydanticAi {
             openai_agents(span, &slots, &mut reading);
         }
         let sources = &mut reading.sources;
+        if !span.attributes.contains_key(super::keys::gen_ai::OPERATION) {
+            // Before 1.0 only the names of spans said what they are.
+            let by_name = step_role(&span.name).map(|role| (super::keys::SPAN_NAME, role));
+            fill("role", &mut reading.role, sources, by_name);
+        }
         fill("agent_name", &mut reading.agent_name, sources, slots.text(F::AgentName as usize));
         fill("request_model", &mut reading.request_model, sources, slots.text(F::ModelName as usize));
         if let Some((key, value)) = slots.get(F::Arguments as usize) {
@@ -75,6 +80,15 @@ impl Dialect for PydanticAi {
         raw_call(&slots, &mut reading);
         reading
     }
+}
+
+fn step_role(span_name: &str) -> Option<Role> {
+    Some(match span_name {
+        "agent run" => Role::Agent,
+        "running tool" => Role::Tool,
+        name if name.starts_with("running ") && name.ends_with(['l', 's']) && name.contains(" tool") => Role::Chain,
+        _ => return None,
+    })
 }
 
 /// The fields that one pass over the attributes fills.
@@ -187,6 +201,7 @@ fn raw_call(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
         messages::read(&serde_json::json!({ "role": "assistant", "content": text }))
     });
     fill("output_messages", &mut reading.output_messages, &mut reading.sources, answered.map(|read| (key, read)));
+    recorded::usage(reading, reply.get("usage").map(|usage| (key, usage)));
 }
 
 /// Spans of the OpenAI Agents SDK, told apart by their names.

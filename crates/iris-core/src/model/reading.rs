@@ -160,9 +160,14 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Whether the span alone makes a trace: an agent, a model call, an embedding or a tool. Steps, prompts and
-    /// retrievals only belong to one.
+    /// Whether the span alone makes a trace: an agent, a model call, an embedding or a tool, or a step that was asked
+    /// something and answered. Other steps, prompts and retrievals only belong to one.
     pub fn is_agentic(&self) -> bool {
-        matches!(self.role, Some(Role::Agent | Role::Llm | Role::Tool | Role::Embedding))
+        matches!(self.role, Some(Role::Agent | Role::Llm | Role::Tool | Role::Embedding)) || self.is_answered_step()
+    }
+
+    /// A step that says what it was asked and what it answered.
+    pub fn is_answered_step(&self) -> bool {
+        self.role == Some(Role::Chain) && self.input.is_some() && self.output.is_some()
     }
 }

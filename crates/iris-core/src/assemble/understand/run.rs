@@ -70,7 +70,8 @@ impl Stretch {
 }
 
 /// Finds the runs: top-most agents and workflows that hold an agent, a model call or a tool. Without any, all model
-/// calls and tools together are one run; without those, all embeddings and the steps around them.
+/// calls and tools together are one run; without those, all embeddings and the steps around them; without any, the top-most
+/// steps that hold one which was asked something and answered.
 pub fn stretches(tree: &Tree<'_>) -> Stretches {
     let mut tops = Vec::new();
     let mut beside = Vec::new();
@@ -88,16 +89,31 @@ pub fn stretches(tree: &Tree<'_>) -> Stretches {
     }
     tops.sort_unstable();
     beside.sort_unstable();
+    let states = |top: usize| {
+        let is_step = |node: &Node<'_>| matches!(node.reading.role, Some(Role::Agent | Role::Llm | Role::Tool));
+        tree.of(&tree.below(top)).any(|node| is_step(node) && !dialect::is_guessed(&node.reading))
+    };
+    let guessed = |top: usize| tree.get(top).is_some_and(|node| dialect::is_guessed(&node.reading));
+    if tops.iter().any(|top| guessed(*top)) && tops.iter().any(|top| states(*top)) {
+        // Beside runs that say what they are, a span that merely carries content is none.
+        tops.retain(|top| states(*top));
+    }
     let mut runs = Vec::new();
+    let mut steps = Vec::new();
     for top in tops {
         let places = tree.below(top);
         if tree.call_role(&places) == Role::Llm {
             runs.push(Stretch { top: Some(top), places, taken: Vec::new() });
         } else if tree.of(&places).any(|node| node.reading.role == Some(Role::Embedding)) {
             embeddings.extend(places);
+        } else if tree.of(&places).any(|node| node.reading.is_answered_step()) {
+            steps.push(Stretch { top: Some(top), places, taken: Vec::new() });
         }
     }
     embeddings.sort_unstable();
+    if runs.is_empty() && beside.is_empty() && embeddings.is_empty() {
+        runs = steps;
+    }
     if runs.is_empty() && !(beside.is_empty() && embeddings.is_empty()) {
         let places = if beside.is_empty() { embeddings } else { std::mem::take(&mut beside) };
         runs.push(Stretch { top: None, places, taken: Vec::new() });
@@ -196,6 +212,11 @@ pub fn agent_name(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
         .or_else(|| tree.first_of(&stretch.places, stated))
 }
 
+/// The part a span plays within a run: one that merely carries content is a step, wherever it stands.
+fn part(node: &Node<'_>) -> Option<Role> {
+    if dialect::is_guessed(&node.reading) { Some(Role::Chain) } else { node.reading.role }
+}
+
 /// What the run was asked: its own words, else the first agent's in it, else what the first model call was asked, else
 /// a step's words, else data as it stands.
 fn input(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
@@ -203,7 +224,7 @@ fn input(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
         let reading = &node.reading;
         words(reading.input.as_ref()).or_else(|| dialect::question(reading.input_messages.as_deref()?))
     };
-    let of = |role: Role| tree.of(&stretch.places).filter(move |node| node.reading.role == Some(role));
+    let of = |role: Role| tree.of(&stretch.places).filter(move |node| part(node) == Some(role));
     let top = stretch.top.and_then(|top| tree.get(top));
     top.and_then(own)
         .or_else(|| of(Role::Agent).find_map(own))
@@ -236,8 +257,7 @@ fn output(tree: &Tree<'_>, stretch: &Stretch) -> Option<String> {
     };
     let seen = |node: &Node<'_>| own(node).filter(|text| is_shown(text));
     let latest = |role: Role| {
-        let mut nodes: Vec<&Node<'_>> =
-            tree.of(&stretch.places).filter(|node| node.reading.role == Some(role)).collect();
+        let mut nodes: Vec<&Node<'_>> = tree.of(&stretch.places).filter(|node| part(node) == Some(role)).collect();
         nodes.sort_by_key(|node| std::cmp::Reverse((node.span.end, node.span.start)));
         nodes
     };

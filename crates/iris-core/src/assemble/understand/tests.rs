@@ -451,4 +451,5 @@ fn circles_and_strangers_do_no_harm() {
 }
 
 mod blank;
+mod content;
 mod owning;

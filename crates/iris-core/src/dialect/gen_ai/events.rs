@@ -6,6 +6,9 @@ use super::super::keys::{gen_ai as key, general};
 use super::super::{calls, fill, merge, messages, salvage};
 use crate::model::{Message, Part, RawLog, RawSpan, Reading, Role};
 
+/// The source noted for messages that stood in events.
+pub const SOURCE: &str = "event";
+
 const SYSTEM: &str = "gen_ai.system.message";
 const USER: &str = "gen_ai.user.message";
 const ASSISTANT: &str = "gen_ai.assistant.message";
@@ -52,9 +55,14 @@ pub fn read_span_events(span: &RawSpan, reading: &mut Reading) {
             },
         }
     }
-    let found = (!asked.is_empty()).then_some(("event", asked));
+    if reading.role == Some(Role::Agent) && answered.is_empty() {
+        // On an agent's span the assistant's words at the end are its answer.
+        let is_answer = |message: &Message| message.role == "assistant";
+        answered.extend(asked.pop_if(|last: &mut Message| is_answer(last)));
+    }
+    let found = (!asked.is_empty()).then_some((SOURCE, asked));
     fill("input_messages", &mut reading.input_messages, &mut reading.sources, found);
-    let found = (!answered.is_empty()).then_some(("event", answered));
+    let found = (!answered.is_empty()).then_some((SOURCE, answered));
     fill("output_messages", &mut reading.output_messages, &mut reading.sources, found);
 }
 

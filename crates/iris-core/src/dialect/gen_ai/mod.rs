@@ -24,7 +24,10 @@ const GUIDE: Guide = Guide {
             "`gen_ai.input.messages`, `gen_ai.output.messages`, `gen_ai.system_instructions`, as JSON or structured, on the span, its events or the log record `gen_ai.client.inference.operation.details`; until 1.36 `gen_ai.*.message` and `gen_ai.choice` records and events; until 1.27 `gen_ai.prompt`, `gen_ai.completion`, whole or indexed, `gen_ai.content.*` events",
         ),
         ("agent's name", "`gen_ai.agent.name`, else the name after `invoke_agent`"),
-        ("tools", "`gen_ai.tool.name`, `gen_ai.tool.call.id`, `gen_ai.tool.call.arguments`, `gen_ai.tool.call.result`"),
+        (
+            "tools",
+            "`gen_ai.tool.name`, `gen_ai.tool.call.id`, `gen_ai.tool.call.arguments`, `gen_ai.tool.call.result`; Spring AI's `spring.ai.kind`, `spring.ai.tool.*`",
+        ),
         (
             "model, provider",
             "`gen_ai.response.model`, `gen_ai.request.model`, `gen_ai.provider.name`, until 1.36 `gen_ai.system`",
@@ -75,6 +78,17 @@ impl Dialect for GenAi {
             reading.sources.insert("agent_name".to_owned(), keys::SPAN_NAME.to_owned());
         }
         events::read_span_events(span, &mut reading);
+        if reading.role.is_none() {
+            let asked = reading.input.is_some() || reading.input_messages.is_some();
+            let answered = reading.output.is_some() || reading.output_messages.is_some();
+            // Content in events is a model's; on a span that says nothing else it is that of a run.
+            let in_events = [&"input_messages", &"output_messages"]
+                .iter()
+                .any(|field| reading.sources.get(**field).is_some_and(|source| source == events::SOURCE));
+            let role = if in_events { (events::SOURCE, Role::Llm) } else { (keys::CONTENT, Role::Agent) };
+            let guessed = (asked || answered).then_some(role);
+            fill("role", &mut reading.role, &mut reading.sources, guessed);
+        }
         reading
     }
 
@@ -130,13 +144,15 @@ fn place(name: &str) -> Option<(usize, u8)> {
         return Some(match name {
             key::LLM_TOTAL_TOKENS => (F::TotalTokens as usize, 1),
             key::OPERATION_COST => (F::Cost as usize, 2),
+            key::SPRING_KIND => (F::Operation as usize, 0),
+            key::SPRING_TOOL => (F::ToolName as usize, 1),
             key::SPRING_ARGUMENTS => (F::ToolArguments as usize, 4),
             key::SPRING_RESULT => (F::ToolResult as usize, 4),
             _ => return None,
         });
     }
     let (field, rank) = match name {
-        key::OPERATION => (F::Operation, 0),
+        key::OPERATION => (F::Operation, 1),
         key::PROVIDER => (F::Provider, 0),
         key::SYSTEM => (F::Provider, 1),
         key::CONVERSATION => (F::Conversation, 0),
@@ -346,6 +362,7 @@ fn operation_role(operation: &str) -> Option<Role> {
         | "chat_model" | "llm" | "message" | "messages" | "llm_call" | "chat.completions" | "text.completions"
         | "generatecontent" => Role::Llm,
         "execute_tool" | "tool" | "tool_call" => Role::Tool,
+        "chat_client" | "advisor" => Role::Chain,
         "embeddings" | "embedding" => Role::Embedding,
         "retrieval" | "retriever" => Role::Retriever,
         "rerank" | "reranker" => Role::Reranker,
