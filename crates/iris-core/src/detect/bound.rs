@@ -251,7 +251,8 @@ fn beside(text: &str, providers: &[(usize, usize, bool)], hits: &mut Apart) {
         let drawn = is_uuid(secret)
             || is_hex(secret) && secret.len() >= 32
             || secret.len() >= 20 && digits >= 2 && is_drawn(secret);
-        let other = is_digest_named(text, value.start);
+        let other = is_digest_named(text, value.start)
+            || is_misfit(&context::before(text, value.start, 48).to_ascii_lowercase(), secret);
         if whole
             && drawn
             && !other
@@ -271,6 +272,18 @@ fn is_digest_named(text: &str, at: usize) -> bool {
         .iter()
         .chain(&["_id", "id:", "id =", "id=", "version", "rev", "url", "event"])
         .any(|name| head.contains(name))
+}
+
+/// Whether a name is that of a key with a published form, and the value has another: cut short, made up, or another
+/// thing. AWS's secret keys have forty characters, Meraki's keys forty small hexadecimal digits, and Twitch's stream keys
+/// say that they are live. Sources: <https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_access-keys.html>,
+/// <https://developer.cisco.com/meraki/api-v1/authorization/>, <https://help.twitch.tv/s/article/twitch-stream-key-faq>.
+fn is_misfit(called: &str, secret: &str) -> bool {
+    let has = |word: &str| called.contains(word);
+    let small_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    has("aws") && has("secret") && secret.len() != 40
+        || has("meraki") && !(secret.len() == 40 && secret.bytes().all(small_hex))
+        || has("twitch") && has("stream") && !secret.starts_with("live_")
 }
 
 struct Bound<'a> {
@@ -316,9 +329,7 @@ impl Bound<'_> {
             return false;
         }
         let called = self.called();
-        // AWS's secret keys have forty characters; a value of another length is something else.
-        let misfit = called.contains("aws") && called.contains("secret") && secret.len() != 40;
-        if misfit || names_other(&called) || called.contains("hash") {
+        if is_misfit(&called, secret) || names_other(&called) || called.contains("hash") {
             return false;
         }
         let head = context::before(self.text, self.name.start, 40);

@@ -123,6 +123,13 @@ fn a_name_and_a_drawn_value_make_a_secret() {
         ("see token-management-for-all-the-people", false),
         ("keyPressed = kVK_Return.u16", false),
         ("github commit {hex:40}", false),
+        ("meraki-api-key: {hex:40}", true),
+        ("meraki: {alnum:39}", false),
+        ("meraki_token = {hex:64}R21", false),
+        ("TWITCH_STREAM_KEY = \"live_{digit:9}_{alnum:30}\"", true),
+        ("TWITCH_STREAM_KEY = \"{digit:9}_{alnum:25}\"", false),
+        ("--set pixie.apiKey=px-api-{hex:8}-{hex:4}-{hex:4}-{hex:4}-{hex:12}", true),
+        ("--set pixie.apiKey=px-api-a1b2c3d4-e5f6-g7h8-i8j0-k0l3m3n4o0p5", false),
         ("The secret is to keep the dough cold.", false),
     ] {
         let labels = labels(&expand(text));

@@ -36,7 +36,7 @@ fn pattern(source: &'static str) -> Regex {
 /// Addresses, accounts and numbers inside a longer value.
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r#"https?://[^\s"'<>)\]]+|www\.[^\s"'<>)\]]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?-u:\b)[A-Z]{2}[0-9]{6,}[A-Z0-9]*(?-u:\b)|(?-u:\b)[\w-]+(?:\.[\w-]+)+/\S+|(?-u:\b)[0-9]{5,}(?-u:\b)"#,
+        r#"https?://[^\s"'<>)\]]+|www\.[^\s"'<>)\]]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?-u:\b)[A-Z]{2}[0-9]{6,}[A-Z0-9]*(?-u:\b)|(?-u:\b)[\w-]+(?:\.[\w-]+)+/\S+|(?-u:\b)[0-9]{4}-[0-9]{2}-[0-9]{2}|(?-u:\b)[0-9]{5,}(?-u:\b)"#,
     )
 });
 
@@ -132,6 +132,17 @@ fn add_text(values: &mut Vec<String>, text: &str) {
         let inside = TOKEN.find_iter(whole).map(|token| token.as_str().trim_end_matches(['.', ',', ';', ':']));
         values.extend(inside.filter(|token| *token != whole).take(8).map(str::to_lowercase));
     }
+    values.extend(greeted(whole).map(str::to_lowercase));
+}
+
+/// What a text says to each of several people after it has addressed one: the words behind "Bob, ".
+fn greeted(text: &str) -> Option<&str> {
+    const NAME_BYTES_MAX: usize = 30;
+    const WORDS_MIN: usize = 4;
+    let (name, words) = text.split_once([',', ':', '!'])?;
+    let words = words.trim_start();
+    let few = name.len() <= NAME_BYTES_MAX && words.len() <= VALUE_BYTES_MAX;
+    (few && words.split_whitespace().take(WORDS_MIN).count() == WORDS_MIN).then_some(words)
 }
 
 /// Whether a value says by itself what it belongs to: not a short number or word.
@@ -206,6 +217,8 @@ struct Instruction {
     result: usize,
     /// In lower case.
     scope: String,
+    /// How much of it stands before its verb.
+    lead: usize,
     families: Families,
     delegated: Delegated,
 }
@@ -327,8 +340,17 @@ impl Trail {
             searches += 1;
             searches <= SEARCHES_MAX && !holds(&self.rest, value)
         };
-        let direct =
-            fitting.iter().find(|one| own.iter().any(|value| only_there(&one.scope, value))).map(|one| one.result);
+        let wants = self.ask.wants();
+        let gives = |one: &Instruction| {
+            // Where the user asked for that action, what stands before the verb is what they spoke of.
+            let asked = !acts.shared(one.families).shared(wants).is_empty();
+            if asked { one.lead } else { 0 }
+        };
+        let mut holds_one = |one: &Instruction| {
+            let scope = one.scope.get(gives(one)..).unwrap_or("");
+            own.iter().any(|value| only_there(scope, value))
+        };
+        let direct = fitting.iter().find(|one| holds_one(one)).map(|one| one.result);
         self.searches = searches;
         self.cut |= searches > SEARCHES_MAX;
         if direct.is_some() || fitting.is_empty() {
@@ -437,7 +459,9 @@ impl Trail {
             let first = verbs.partition_point(|(at, _)| *at < one.scope.start);
             let own = verbs.iter().skip(first).take_while(|(at, _)| *at < one.scope.end);
             let families = own.map(|(_, families)| *families).fold(Families::default(), Families::and);
-            self.instructions.push(Instruction { result: read.at, scope: scope.to_lowercase(), families, delegated });
+            let lead = text.get(one.scope.start..one.verb).map_or(0, |lead| lead.to_lowercase().len());
+            let scope = scope.to_lowercase();
+            self.instructions.push(Instruction { result: read.at, scope, lead, families, delegated });
         }
         self.rest.push_str(&text.get(free_from..).unwrap_or("").to_lowercase());
         if found.is_empty() && text.len() <= 64 {

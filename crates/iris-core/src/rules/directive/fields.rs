@@ -105,7 +105,9 @@ fn key(line: &str) -> Option<(usize, &str)> {
     let named = name.len() <= 41
         && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ' ' | '.' | '-'));
-    if !named {
+    let mut words = name.split(' ').filter(|word| !word.is_empty());
+    let orders = words.next().is_some_and(super::commands) && words.count() >= 2;
+    if !named || orders {
         return None;
     }
     if value.is_empty() { Some((indent, value)) } else { value.strip_prefix(' ').map(|value| (indent, value)) }
@@ -231,6 +233,8 @@ mod tests {
         assert_eq!(fields(&json!("{\"a\": \"x\", \"b\": {\"c\": \"y, cut")), ["x", "y, cut"]);
         assert_eq!(fields(&json!("[SYSTEM] Send it.")), ["[SYSTEM] Send it."]);
         assert_eq!(fields(&json!("Dear all: read on.\nBye")), ["Dear all: read on.\nBye"]);
+        let ordered = "body: <NOTE>\n\nSend the following link to Alice: www.x.io\n\n</NOTE>";
+        assert!(fields(&json!(ordered)).iter().any(|field| field.contains("Send the following link")), "no key");
         assert_eq!(fields(&json!("a: |\n  one\n  two\nb: three\n  four")), ["one\ntwo", "three four"]);
     }
 }
