@@ -2,7 +2,8 @@
 //!
 //! Bytes become spans in [`otlp`], spans become readings in [`dialect`], readings become traces in
 //! [`assemble`], traces become verdicts in [`evaluate`], which runs the [`rules`] over what [`text`] and
-//! [`detect`] see. [`proof`] measures how often the rules are right. [`price`] says what model calls cost. [`contract`] holds every word and shape of the tools.
+//! [`detect`] see. [`proof`] measures how often the rules are right. [`price`] says what model calls cost. [`judge`] and [`citation`] hold what a
+//! model is asked and where sources may be read. [`contract`] holds every word and shape of the tools.
 //! [`model`] holds the nouns all of them share.
 //!
 //! Nothing here reads a clock, a file, a socket or the environment: time and randomness are arguments, so
@@ -10,10 +11,12 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod assemble;
+pub mod citation;
 pub mod contract;
 pub mod detect;
 pub mod dialect;
 pub mod evaluate;
+pub mod judge;
 pub mod model;
 pub mod otlp;
 pub mod price;

@@ -5,6 +5,8 @@
 
 use serde::Serialize;
 
+use crate::judge::Kind;
+
 /// Why a call failed. The list is closed: clients match on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
@@ -124,6 +126,9 @@ pub struct Error {
     /// The resource that tells more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub see: Option<&'static str>,
+    /// How the provider failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Kind>,
     /// The caller's key does not allow it, whatever the arguments.
     #[serde(skip)]
     forbidden: bool,
@@ -142,6 +147,7 @@ impl Error {
             field: None,
             valid: Box::default(),
             see: None,
+            kind: None,
             forbidden: false,
             retry_after_ms: None,
         }
@@ -235,6 +241,83 @@ impl Error {
     pub fn judge_not_enabled(why: &str) -> Self {
         Self::new(Code::JudgeNotEnabled, format!("no model can be asked to judge here: {why}"), ENABLE_JUDGE)
             .seen_at(super::CAPABILITIES.uri)
+    }
+
+    /// The model has no price, so what it would cost cannot be bounded. The name is the caller's and is not repeated.
+    pub fn judge_unknown_model(valid: Vec<String>) -> Self {
+        Self {
+            field: Some("model".to_owned()),
+            ..Self::new(
+                Code::JudgeUnknownModel,
+                "model: no price is known for a model of that name at that provider, so nothing was spent",
+                &[
+                    "use one of the names in valid, exactly",
+                    "or ask the operator to add the model with its price under cost.prices",
+                ],
+            )
+        }
+        .with_valid(valid)
+    }
+
+    /// The call could cost more than `limit_usd`; `field` is the argument that bounds it and `setting` what set the
+    /// limit, when it was not the argument.
+    pub fn budget_exceeded(field: &str, worst_usd: f64, limit_usd: f64, setting: Option<&str>) -> Self {
+        let by = setting.map(|setting| format!(", set by {setting}")).unwrap_or_default();
+        Self {
+            field: Some(field.to_owned()),
+            ..Self::new(
+                Code::BudgetExceeded,
+                format!(
+                    "this call could cost {worst_usd:.4} USD at worst, and {limit_usd:.4} USD are left to it{by}; nothing was spent"
+                ),
+                &[
+                    "shorten the texts or lower max_output_tokens",
+                    "or choose a cheaper model",
+                    "or raise the argument that field names, as far as the operator's limits allow",
+                ],
+            )
+        }
+    }
+
+    /// The provider failed. `words` are its own, scrubbed; `spent_usd` is what the attempts cost all the same.
+    pub fn provider_failed(kind: Kind, words: &str, spent_usd: f64, retry_after_ms: Option<u64>) -> Self {
+        let colon = if words.is_empty() { "" } else { ": " };
+        let recovery: &[&str] = match kind {
+            Kind::Auth => &["check the provider key of this process", "start it again after the key was changed"],
+            Kind::RateLimit => &["wait retryAfterMs, or a minute, and call again once"],
+            Kind::BadRequest => &["read the message: the provider does not take this call", "choose another model"],
+            Kind::ServerError | Kind::Timeout => &["call again once", "or choose another model"],
+            Kind::MalformedResponse => {
+                &["raise max_output_tokens when the answer was cut off", "or choose another model"]
+            }
+        };
+        Self {
+            kind: Some(kind),
+            retryable: kind.is_retryable(),
+            retry_after_ms,
+            ..Self::new(
+                Code::ProviderError,
+                format!(
+                    "the provider failed ({}){colon}{words}; {spent_usd:.6} USD were spent, nothing was stored",
+                    kind.as_str()
+                ),
+                recovery,
+            )
+        }
+    }
+
+    /// The judge failed on every citation whose source was read.
+    pub fn judge_failed(kind: Option<Kind>, resolved: u64, words: &str) -> Self {
+        let colon = if words.is_empty() { "" } else { ": " };
+        Self {
+            kind,
+            retryable: kind.is_some_and(Kind::is_retryable),
+            ..Self::new(
+                Code::JudgeFailed,
+                format!("{resolved} sources were read and the judge failed on each{colon}{words}; nothing was stored"),
+                &["call again once when retryable", "or choose another model"],
+            )
+        }
     }
 
     /// The caller's key does not allow it.

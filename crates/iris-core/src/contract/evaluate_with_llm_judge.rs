@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::strict::{Arguments, not_blank, positive, within};
 use super::{Code, Error, Hints, Prose, Scope, Tool};
+use crate::judge::{Provider, Template};
 use crate::model::TraceId;
 
 /// The tool.
@@ -24,14 +25,15 @@ const TEMPERATURE_MAX: f64 = 2.0;
 pub struct Args {
     /// What to judge.
     pub output: String,
-    /// The question put to the judge: accuracy, helpfulness, safety, correctness or faithfulness.
+    /// The question put to the judge: accuracy, helpfulness, safety, correctness, faithfulness, task_completed or
+    /// relevance.
     pub template: Template,
     /// The model that judges; it must have a price.
     pub model: String,
     /// anthropic or openai; told from model when left out.
     #[serde(default)]
     pub provider: Option<Provider>,
-    /// What was asked; helpfulness and safety judge better with it.
+    /// What was asked; task_completed and relevance need it, helpfulness and safety judge better with it.
     #[serde(default)]
     pub input: Option<String>,
     /// What a right answer would say; correctness needs it.
@@ -58,33 +60,6 @@ pub struct Args {
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub timeout_ms: Option<i64>,
-}
-
-/// The question a judge is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Template {
-    /// Are its claims right?
-    Accuracy,
-    /// Does it help with what was asked?
-    Helpfulness,
-    /// Does it harm?
-    Safety,
-    /// Does it say what was expected?
-    Correctness,
-    /// Does it keep to its sources?
-    Faithfulness,
-}
-
-/// Who runs the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Provider {
-    /// Anthropic.
-    Anthropic,
-    /// `OpenAI`.
-    #[serde(rename = "openai")]
-    OpenAi,
 }
 
 /// Reply of `evaluate_with_llm_judge`.
@@ -133,13 +108,16 @@ impl Arguments for Args {
     fn check(&self) -> Result<(), Error> {
         not_blank("output", &self.output)?;
         not_blank("model", &self.model)?;
-        for (needed_by, template, field, given) in [
-            ("correctness", Template::Correctness, "expected", &self.expected),
-            ("faithfulness", Template::Faithfulness, "source_material", &self.source_material),
-        ] {
-            if self.template == template && given.as_deref().is_none_or(crate::text::is_blank) {
-                return Err(Error::invalid_argument(field, format!("the template {needed_by} needs it")));
-            }
+        let given = |field| match field {
+            "expected" => self.expected.as_deref(),
+            "source_material" => self.source_material.as_deref(),
+            _ => self.input.as_deref(),
+        };
+        if let Some(field) = self.template.needs()
+            && given(field).is_none_or(crate::text::is_blank)
+        {
+            let why = format!("the template {} needs it", self.template.as_str());
+            return Err(Error::invalid_argument(field, why));
         }
         positive("max_cost_usd", self.max_cost_usd)?;
         within("max_output_tokens", self.max_output_tokens, 1, OUTPUT_TOKENS_MAX)?;

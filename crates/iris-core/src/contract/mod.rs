@@ -34,7 +34,7 @@ pub use deploy_rule::{Args as DeployRuleArgs, DeployRule, Replaced, Reply as Dep
 pub use error::{Code, ENABLE_JUDGE, Error};
 pub use evaluate_output::{Args as EvaluateOutputArgs, EvaluateOutput, InlineRule, Reply as EvaluateOutputReply};
 pub use evaluate_with_llm_judge::{
-    Args as EvaluateWithLlmJudgeArgs, EvaluateWithLlmJudge, Provider, Reply as EvaluateWithLlmJudgeReply, Template,
+    Args as EvaluateWithLlmJudgeArgs, EvaluateWithLlmJudge, Reply as EvaluateWithLlmJudgeReply,
 };
 pub use get_traces::{
     Args as GetTracesArgs, Detail, GetTraces, HourCount, NameCount, Reply as GetTracesReply, Row as TraceRow, SortBy,

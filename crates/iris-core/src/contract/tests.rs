@@ -232,6 +232,8 @@ fn the_paid_tools_read_their_arguments_before_anything_else() {
         (json!({"output": "x", "template": "taste", "model": "m"}), "template"),
         (json!({"output": "x", "template": "correctness", "model": "m"}), "expected"),
         (json!({"output": "x", "template": "faithfulness", "model": "m", "source_material": " "}), "source_material"),
+        (json!({"output": "x", "template": "task_completed", "model": "m"}), "input"),
+        (json!({"output": "x", "template": "relevance", "model": "m", "input": "\u{2060}"}), "input"),
         (json!({"output": "x", "template": "safety", "model": "m", "max_cost_usd": 0}), "max_cost_usd"),
         (json!({"output": "x", "template": "safety", "model": "m", "max_output_tokens": 4097}), "max_output_tokens"),
         (json!({"output": "x", "template": "safety", "model": "m", "temperature": 2.1}), "temperature"),
@@ -252,6 +254,31 @@ fn the_paid_tools_read_their_arguments_before_anything_else() {
     }
     let error = Error::judge_not_enabled("no key");
     assert_eq!((error.code, error.see, error.recovery.len()), (Code::JudgeNotEnabled, Some("iris://capabilities"), 4));
+}
+
+/// Guarantees: what the paid tools fail with carries what a program needs to go on: kind, numbers, whether and when to
+/// come back.
+#[test]
+fn a_failure_of_a_judge_says_how_and_what_it_cost() {
+    use crate::judge::Kind;
+    let value = Error::provider_failed(Kind::RateLimit, "slow down", 0.0, Some(20_000)).envelope();
+    assert_eq!(
+        (&value["error"]["kind"], &value["error"]["retryable"], &value["error"]["retryAfterMs"]),
+        (&json!("rate_limit"), &json!(true), &json!(20_000))
+    );
+    let value = Error::provider_failed(Kind::MalformedResponse, "", 0.001_234, None).envelope();
+    let message = value["error"]["message"].as_str().unwrap();
+    assert!(message.contains("0.001234 USD were spent, nothing was stored"), "{message}");
+    assert_eq!((&value["error"]["retryable"], value["error"].get("retryAfterMs")), (&json!(false), None));
+    let error = Error::budget_exceeded("max_cost_usd", 0.5, 0.25, Some("judge.ceiling_usd_day"));
+    for part in ["0.5000", "0.2500", "judge.ceiling_usd_day", "nothing was spent"] {
+        assert!(error.message.contains(part), "{part}: {}", error.message);
+    }
+    let error = Error::judge_unknown_model(vec!["gpt-4o".to_owned()]);
+    assert_eq!((error.field.as_deref(), error.valid.len(), error.http_status()), (Some("model"), 1, 400));
+    let error = Error::judge_failed(Some(Kind::Auth), 3, "");
+    assert!(!error.retryable && error.message.starts_with("3 sources") && error.recovery.len() == 2);
+    assert!(Error::judge_not_enabled("x").envelope()["error"].get("kind").is_none());
 }
 
 #[test]

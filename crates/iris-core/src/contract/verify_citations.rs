@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::evaluate_with_llm_judge::Provider;
 use super::strict::{Arguments, not_blank, positive, within};
 use super::{Code, Error, Hints, Prose, Scope, Tool};
+use crate::judge::Provider;
 use crate::model::TraceId;
 
 /// The tool.

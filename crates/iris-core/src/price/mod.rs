@@ -258,6 +258,11 @@ fn is_anyones(ask: &Ask<'_>, model: &str) -> bool {
         && ask.request_model.is_some_and(|asked| !asked.eq_ignore_ascii_case(model))
 }
 
+/// The names and aliases of the models that a provider lists, in no order.
+pub fn names(provider: &str) -> impl Iterator<Item = &'static str> {
+    table::provider(provider).into_iter().flat_map(Provider::names)
+}
+
 /// The list's rates of a model.
 fn listed(provider: Option<&str>, model: &str) -> Option<Rates> {
     let named = Named::read(model);

@@ -26,6 +26,11 @@ impl Provider {
         named.forms().find_map(|(name, day)| self.exactly(name, day).or_else(|| self.behind_prefix(name, day)))
     }
 
+    /// The names and aliases of its own models.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.models.keys().map(String::as_str)
+    }
+
     fn exactly(&self, name: &str, day: Option<Day>) -> Option<Rates> {
         let shared = || self.shares.iter().filter_map(|name| provider(name));
         std::iter::once(self).chain(shared()).find_map(|provider| {

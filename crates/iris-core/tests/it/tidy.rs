@@ -10,8 +10,8 @@ const FILE_LINES_MAX: usize = 600;
 /// Rooms of the core from the ground up; a room imports from its own floor's rooms below only.
 const CORE_FLOORS: &[&[&str]] = &[
     &["model", "text"],
-    &["otlp", "detect", "price"],
-    &["dialect", "rules"],
+    &["otlp", "detect", "price", "citation"],
+    &["dialect", "rules", "judge"],
     &["assemble", "evaluate"],
     &["proof"],
     &["contract"],
