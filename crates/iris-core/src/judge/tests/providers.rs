@@ -42,7 +42,7 @@ fn g6_02_parameters_are_those_the_model_takes() {
     assert_eq!(sent(Provider::OpenAi, "gpt-5-mini", 0.0, true)["max_completion_tokens"], 512);
 }
 
-fn answer(provider: Provider, body: Value) -> Option<Answer> {
+fn answer(provider: Provider, body: &Value) -> Option<Answer> {
     read_answer(provider, body.to_string().as_bytes())
 }
 
@@ -50,7 +50,7 @@ fn answer(provider: Provider, body: Value) -> Option<Answer> {
 fn answers_are_read_with_what_they_used() {
     let claude = answer(
         Provider::Anthropic,
-        json!({ "id": "msg_1", "content": [{ "type": "thinking", "thinking": "{\"score\":1}" }, { "type": "text", "text": "a" }, { "type": "text", "text": "b" }],
+        &json!({ "id": "msg_1", "content": [{ "type": "thinking", "thinking": "{\"score\":1}" }, { "type": "text", "text": "a" }, { "type": "text", "text": "b" }],
                 "stop_reason": "end_turn", "usage": { "input_tokens": 10, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 2, "output_tokens": 3 } }),
     )
     .unwrap();
@@ -60,7 +60,7 @@ fn answers_are_read_with_what_they_used() {
     );
     let gpt = answer(
         Provider::OpenAi,
-        json!({ "id": "chatcmpl-1", "choices": [{ "message": { "content": "a" }, "finish_reason": "stop" }], "usage": { "prompt_tokens": 9, "completion_tokens": 4 } }),
+        &json!({ "id": "chatcmpl-1", "choices": [{ "message": { "content": "a" }, "finish_reason": "stop" }], "usage": { "prompt_tokens": 9, "completion_tokens": 4 } }),
     )
     .unwrap();
     assert_eq!((gpt.text.as_str(), gpt.stop, gpt.usage), ("a", Stop::End, Some((9, 4))));
@@ -87,7 +87,7 @@ fn answers_are_read_with_what_they_used() {
             Stop::Refused,
         ),
     ] {
-        let answer = answer(provider, body.clone()).unwrap();
+        let answer = answer(provider, &body).unwrap();
         assert_eq!((answer.stop, answer.usage), (stop, None), "{body}");
     }
     for provider in Provider::ALL {
