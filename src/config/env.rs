@@ -19,6 +19,14 @@ pub struct Flat {
 pub const FLAT: &[Flat] = &[
     Flat { name: "IRIS_HOME", key: "home", doc: "where everything is kept" },
     Flat { name: "IRIS_API_KEY", key: "web.api_key", doc: "the key every caller of the web door needs" },
+    Flat {
+        name: "IRIS_OTEL_ENDPOINT",
+        key: "export.endpoint",
+        doc: "the collector that traces of `log_trace` are also sent to",
+    },
+    Flat { name: "IRIS_OTEL_SERVICE_NAME", key: "export.service_name", doc: "`service.name` of what is sent there" },
+    Flat { name: "IRIS_OTEL_HEADERS", key: "export.headers", doc: "headers for it, `name=value,name=value`" },
+    Flat { name: "IRIS_OTEL_TIMEOUT_MS", key: "export.timeout_ms", doc: "how long one request to it may take" },
     Flat { name: "IRIS_LOG_LEVEL", key: "logging.level", doc: "debug, info, warn or error" },
 ];
 

@@ -42,6 +42,8 @@ pub struct Config {
     pub ops: crate::ops::Config,
     /// The collector downstream.
     pub forward: crate::forward::Config,
+    /// Another collector, for traces that `log_trace` stored.
+    pub export: crate::forward::ExportConfig,
     /// The journal that makes an acknowledgement true.
     pub journal: crate::journal::Config,
     /// When a trace is complete.
@@ -178,6 +180,7 @@ impl Config {
         problems.extend(self.web.problems(has_keys));
         problems.extend(self.mcp.problems());
         problems.extend(self.forward.problems());
+        problems.extend(self.export.problems());
         if self.forward.tool_traces {
             problems.push("forward.tool_traces is not available yet; leave it false".to_owned());
         }

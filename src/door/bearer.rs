@@ -12,6 +12,9 @@ pub enum Unwelcome {
     /// It shows another key: 403.
     #[error("the key is not valid here")]
     Wrong,
+    /// It names a tenant that cannot be one: 403.
+    #[error("x-iris-tenant names no tenant: one value of 1 to 64 letters, digits, hyphens, underscores and dots")]
+    NoTenant,
 }
 
 /// The token a request carries. None when it carries none, more than one (which one counts must not be a question), or

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::HeaderMap;
 use iris_core::contract::Scope;
@@ -16,6 +17,11 @@ use super::bearer::shown;
 
 /// The most keys of one installation: every request is held against all of them.
 const KEYS_MAX: usize = 64;
+
+/// Where a gateway says whose data a request is about; over gRPC it is metadata.
+const TENANT_HEADER: &str = "x-iris-tenant";
+
+static TENANTS_IGNORED: AtomicU64 = AtomicU64::new(0);
 
 /// The longest name of a key or a tenant, in bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -39,6 +45,10 @@ pub struct KeyConfig {
     /// What its holder may do: read, write (log, evaluate, send OTLP), admin (rules, deletion) and judge (spend).
     #[serde(default = "usual")]
     pub scopes: Vec<Scope>,
+    /// A gateway's key: the header `x-iris-tenant` of a request may name another tenant than `tenant`. Of other keys
+    /// that header is ignored.
+    #[serde(default)]
+    pub may_set_tenant: bool,
 }
 
 fn local() -> String {
@@ -59,8 +69,7 @@ impl KeyConfig {
         for (at, key) in keys.iter().enumerate() {
             let place = format!("keys[{at}]");
             for (field, name) in [("name", &key.name), ("tenant", &key.tenant)] {
-                let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-                if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_plain) {
+                if !is_name(name) {
                     problems.push(format!(
                         "{place}.{field}: 1 to {NAME_BYTES_MAX} letters, digits, hyphens, underscores and dots"
                     ));
@@ -86,6 +95,17 @@ impl KeyConfig {
     }
 }
 
+/// What a key or a tenant may be called: the names of files are made of it.
+fn is_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
+}
+
+/// Requests whose key may not name a tenant and did.
+pub fn tenants_ignored() -> u64 {
+    TENANTS_IGNORED.load(Ordering::Relaxed)
+}
+
 /// Who showed a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
@@ -95,6 +115,8 @@ pub struct Holder {
     pub tenant: Tenant,
     /// What it may do.
     pub scopes: Vec<Scope>,
+    /// Whether a request may say whose data it is about.
+    pub may_set_tenant: bool,
 }
 
 /// Every key a door knows.
@@ -117,8 +139,12 @@ impl Keys {
                 (None, Some(path)) => from_file(&format!("keys[{at}].key_file"), path)?,
                 (None, None) => return Err(format!("keys[{at}]: set key or key_file")),
             };
-            let holder =
-                Holder { name: key.name.clone(), tenant: Tenant::new(&key.tenant), scopes: key.scopes.clone() };
+            let holder = Holder {
+                name: key.name.clone(),
+                tenant: Tenant::new(&key.tenant),
+                scopes: key.scopes.clone(),
+                may_set_tenant: key.may_set_tenant,
+            };
             read = read.and(&secret, holder)?;
         }
         Ok(read)
@@ -154,7 +180,21 @@ impl Keys {
                 found = Some(Arc::clone(holder));
             }
         }
-        found.ok_or(Unwelcome::Wrong)
+        about(headers, found.ok_or(Unwelcome::Wrong)?)
+    }
+}
+
+/// The holder with the tenant that the request names, when it may name one.
+fn about(headers: &HeaderMap, holder: Arc<Holder>) -> Result<Arc<Holder>, Unwelcome> {
+    let mut named = headers.get_all(TENANT_HEADER).iter();
+    let Some(first) = named.next() else { return Ok(holder) };
+    if !holder.may_set_tenant {
+        TENANTS_IGNORED.fetch_add(1, Ordering::Relaxed);
+        return Ok(holder);
+    }
+    match (first.to_str().ok().filter(|name| is_name(name)), named.next()) {
+        (Some(name), None) => Ok(Arc::new(Holder { tenant: Tenant::new(name), ..(*holder).clone() })),
+        _ => Err(Unwelcome::NoTenant),
     }
 }
 
@@ -183,6 +223,7 @@ mod tests {
             key_file: None,
             tenant: tenant.to_owned(),
             scopes: usual(),
+            may_set_tenant: false,
         }
     }
 
@@ -196,6 +237,29 @@ mod tests {
         assert_eq!(keys.admit(&headers("s2")).unwrap().tenant.as_str(), "blue");
         assert_eq!(keys.admit(&headers("s3")).unwrap_err(), Unwelcome::Wrong);
         assert_eq!(keys.admit(&HeaderMap::new()).unwrap_err(), Unwelcome::Missing);
+    }
+
+    /// Guarantees: a gateway's key speaks for the tenant that the header names, and for its own without one; a name that
+    /// is none, or two of them, are refused; of any other key the header is ignored and counted.
+    #[test]
+    fn a_gateway_says_whose_data_it_is() {
+        let gateway = KeyConfig { may_set_tenant: true, ..key("gateway", "g", "red") };
+        let keys = Keys::read(&[gateway, key("plain", "p", "red")]).unwrap();
+        let asked = |token: &str, tenants: &[&'static str]| {
+            let mut headers = headers(token);
+            for tenant in tenants {
+                headers.append(TENANT_HEADER, http::HeaderValue::from_static(tenant));
+            }
+            keys.admit(&headers).map(|holder| holder.tenant.as_str().to_owned())
+        };
+        assert_eq!(asked("g", &["blue"]).as_deref(), Ok("blue"));
+        assert_eq!(asked("g", &[]).as_deref(), Ok("red"));
+        for wrong in [&[""][..], &["a b"], &["../red"], &["a/b"], &["blue", "green"]] {
+            assert_eq!(asked("g", wrong), Err(Unwelcome::NoTenant), "{wrong:?}");
+        }
+        let before = tenants_ignored();
+        assert_eq!(asked("p", &["blue"]).as_deref(), Ok("red"));
+        assert!(tenants_ignored() > before);
     }
 
     #[test]

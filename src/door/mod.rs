@@ -16,7 +16,7 @@ mod secret;
 pub use bearer::Unwelcome;
 pub use connections::{Event, accept, serve};
 pub use guard::{Guard, Refused};
-pub use keys::{Holder, KeyConfig, Keys, from_file};
+pub use keys::{Holder, KeyConfig, Keys, from_file, tenants_ignored};
 pub use listen::{Listen, bind};
 pub use rate::Rate;
 pub use secret::hidden;

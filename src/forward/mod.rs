@@ -15,6 +15,7 @@
 
 mod client;
 mod config;
+mod export;
 mod grpc;
 mod http_post;
 mod inherit;
@@ -34,6 +35,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{Compression, Config, Error, Origin, Protocol, Target};
+pub use export::{Config as ExportConfig, Exporter};
 pub use status::{ForwardStatus, State};
 
 use crate::deleted::Deletions;

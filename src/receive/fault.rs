@@ -164,7 +164,7 @@ impl From<door::Unwelcome> for Fault {
     fn from(unwelcome: door::Unwelcome) -> Self {
         let (code, http) = match unwelcome {
             door::Unwelcome::Missing => (Code::Unauthenticated, StatusCode::UNAUTHORIZED),
-            door::Unwelcome::Wrong => (Code::PermissionDenied, StatusCode::FORBIDDEN),
+            door::Unwelcome::Wrong | door::Unwelcome::NoTenant => (Code::PermissionDenied, StatusCode::FORBIDDEN),
         };
         Self::new(Reason::Unauthenticated, code, http, unwelcome.to_string())
     }

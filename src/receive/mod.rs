@@ -187,7 +187,12 @@ fn admitted(config: &Config, keys: &[KeyConfig]) -> Result<Keys, String> {
         (None, Some(path)) => Some(door::from_file("receive.token_file", path)?),
         (None, None) => None,
     };
-    let holder = || Holder { name: "receive.token".to_owned(), tenant: Tenant::local(), scopes: vec![Scope::Write] };
+    let holder = || Holder {
+        name: "receive.token".to_owned(),
+        tenant: Tenant::local(),
+        scopes: vec![Scope::Write],
+        may_set_tenant: false,
+    };
     match token {
         Some(token) => known.and(&token, holder()),
         None => Ok(known),

@@ -21,15 +21,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use arc_swap::ArcSwap;
 use iris_core::contract::{CustomRule, Quarantined, Replaced};
 use iris_core::evaluate::Ruleset;
-use iris_core::model::Tenant;
+use iris_core::model::{Tenant, Timestamp};
 use iris_core::rules::custom::{BrokenRule, Problem};
 use iris_core::rules::{Bundle, Rule};
 use serde_json::{Map, Value, json};
+
+use crate::telemetry::now;
 
 pub use audit::{Action, Line, Wanted};
 
 use audit::Audit;
 use file::{COMPILED_BYTES_MAX, Content, Entry, Fault, RULES_BYTES_MAX, RULES_MAX, Stamp};
+
+/// Tenants whose rules are kept in memory.
+const SHELVES_MAX: usize = 1024;
 
 /// Why a change of the rules was refused.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +76,25 @@ pub struct Listing {
     pub quarantined: Vec<Quarantined>,
 }
 
+/// How one tenant's rule file is.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct FileStatus {
+    /// Whose.
+    pub tenant: String,
+    /// `read`, or `unreadable`: nothing passes then.
+    pub state: &'static str,
+    /// Rules that are deployed.
+    pub rules: usize,
+    /// Of those, rules that fire.
+    pub enabled: usize,
+    /// Entries that this version cannot read; they do not fire.
+    pub quarantined: usize,
+    /// Changes since the start.
+    pub changes: u64,
+    /// When the rules in force were last taken from the file or put there.
+    pub loaded: Timestamp,
+}
+
 /// Shared by everything that judges.
 #[derive(Clone)]
 pub struct Rulebook {
@@ -97,6 +121,7 @@ struct State {
     content: Result<Content, String>,
     stamp: Stamp,
     ruleset: Arc<Ruleset>,
+    loaded: Timestamp,
 }
 
 impl Rulebook {
@@ -129,6 +154,29 @@ impl Rulebook {
     /// How often a tenant's rules were changed since the start.
     pub fn changes(&self, tenant: &Tenant) -> u64 {
         self.shelf(tenant).map_or(0, |shelf| shelf.changes.load(Ordering::Relaxed))
+    }
+
+    /// How every rule file is that was read since the start, by tenant.
+    pub fn status(&self) -> Vec<FileStatus> {
+        let shelves = self.inner.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        let one = |(tenant, shelf): (&Tenant, &Arc<Shelf>)| {
+            let state = shelf.current.load();
+            let content = state.content.as_ref().ok();
+            let count = |of: fn(&Content) -> usize| content.map_or(0, of);
+            let rules = count(|content| content.rules().count());
+            FileStatus {
+                tenant: tenant.as_str().to_owned(),
+                state: if content.is_some() { "read" } else { "unreadable" },
+                rules,
+                enabled: count(|content| content.rules().filter(|(rule, _)| rule.enabled).count()),
+                quarantined: count(|content| content.entries.len()) - rules,
+                changes: shelf.changes.load(Ordering::Relaxed),
+                loaded: state.loaded,
+            }
+        };
+        let mut status: Vec<FileStatus> = shelves.iter().map(one).collect();
+        status.sort_by(|one, other| one.tenant.cmp(&other.tenant));
+        status
     }
 
     /// A tenant's own rules.
@@ -248,8 +296,13 @@ impl Rulebook {
         if let Some(shelf) = self.inner.shelves.read().unwrap_or_else(PoisonError::into_inner).get(tenant) {
             return Some(Arc::clone(shelf));
         }
-        // Tenants come from configured credentials, so there are few.
         let mut shelves = self.inner.shelves.write().unwrap_or_else(PoisonError::into_inner);
+        // A gateway may name any number of tenants; one that nobody asks about just now is read again when it is.
+        if shelves.len() >= SHELVES_MAX && !shelves.contains_key(tenant) {
+            let idle =
+                shelves.iter().find(|(_, shelf)| Arc::strong_count(shelf) == 1).map(|(tenant, _)| tenant.clone());
+            shelves.retain(|tenant, _| Some(tenant) != idle.as_ref());
+        }
         let shelf = shelves.entry(tenant.clone()).or_insert_with(|| {
             let path = home.join(file::name(tenant));
             let state = self.read(&path);
@@ -269,11 +322,11 @@ impl Rulebook {
                     tracing::warn!(path = %path.display(), damaged, "entries of the rule file cannot be read and do not fire");
                 }
                 let ruleset = Arc::new(self.ruleset(&content));
-                State { content: Ok(content), stamp, ruleset }
+                State { content: Ok(content), stamp, ruleset, loaded: now() }
             }
             Err(fault) => {
                 tracing::error!(path = %path.display(), %fault, "the rule file cannot be read; evaluations are unknown until it is repaired");
-                State { ruleset: Arc::new(self.stuck(&fault)), content: Err(fault.to_string()), stamp }
+                State { ruleset: Arc::new(self.stuck(&fault)), content: Err(fault.to_string()), stamp, loaded: now() }
             }
         }
     }
@@ -306,7 +359,8 @@ impl Rulebook {
             return Err(Error::NotKept(error));
         }
         let ruleset = Arc::new(self.ruleset(&content));
-        shelf.current.store(Arc::new(State { content: Ok(content), stamp: Stamp::of(&shelf.path), ruleset }));
+        let stamp = Stamp::of(&shelf.path);
+        shelf.current.store(Arc::new(State { content: Ok(content), stamp, ruleset, loaded: now() }));
         shelf.changes.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

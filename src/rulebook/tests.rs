@@ -255,6 +255,10 @@ fn a_damaged_entry_is_set_aside_and_kept_as_it_is() {
         assert!(why.contains(words) && !why.contains("moon"), "{words}: {why}");
     }
     assert_eq!(listing.quarantined[0].id.as_deref(), Some("rule-00000bad"));
+    let [status] = rulebook.status().try_into().unwrap();
+    assert_eq!((status.tenant.as_str(), status.state), ("local", "read"));
+    assert_eq!((status.rules, status.enabled, status.quarantined, status.changes), (1, 1, 6, 0));
+    assert!(status.loaded > Timestamp::default());
 
     let evaluation = judged(&rulebook.snapshot(&Tenant::local()), "fine");
     let dormant: Vec<String> = evaluate::coverage(&evaluation).dormant.into_iter().map(|one| one.rule_id).collect();

@@ -19,7 +19,7 @@ use iris_core::price::Prices;
 use crate::config::Config;
 use crate::deleted::Deletions;
 use crate::door::{self, Listen};
-use crate::forward::{self, Forwarder, Origin, Target};
+use crate::forward::{self, Exporter, Forwarder, Origin, Target};
 use crate::home::{Home, Runtime};
 use crate::ingest::{self, Admission, Inlet, Pipeline, ReceiveCounters};
 use crate::journal::{Journal, RealDisk};
@@ -88,7 +88,10 @@ impl Sidecar {
         harden();
         let home = Home::take(home)?;
         let (downstream, own) = (config.forward.clone(), listeners(&config));
+        let (export, of_export) = (config.export.clone(), own.clone());
         let target = tokio::task::spawn_blocking(move || Target::new(&downstream, downstream.origin, &own)).await??;
+        let export =
+            tokio::task::spawn_blocking(move || export.target(&of_export)).await?.context("export.endpoint")?;
         let memory = ingest::limit_bytes();
         let folder = home.path().to_owned();
         let deleted = tokio::task::spawn_blocking(move || Deletions::open(&folder)).await?;
@@ -112,6 +115,7 @@ impl Sidecar {
                 tasks.spawn(forward::keep_unsent(journal.clone(), lane, ending.clone()));
             }
         }
+        let export = exporter(export, &config, &tasks, &ending)?;
         let folder = home.path().to_owned();
         let rulebook = tokio::task::spawn_blocking(move || Rulebook::open(&folder)).await?;
         let app = Arc::new(App {
@@ -122,7 +126,7 @@ impl Sidecar {
             backend: OnceLock::new(),
             deleted: deleted.clone(),
             started: telemetry::now(),
-            facts: Facts { forwards: forwarder.is_some(), ..facts(&config, web.as_ref()) },
+            facts: Facts { forwards: forwarder.is_some() || export.is_some(), export, ..facts(&config, web.as_ref()) },
         });
         let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
         let ops = state::ops(&app, &journal, &counters, &admission, forwarder.as_ref());
@@ -307,6 +311,19 @@ fn mind(app: &App, cost: &iris_core::price::Config) -> ingest::Mind {
 }
 
 /// What the tools tell of this process.
+/// Sends what `log_trace` stores to a collector of its own, when there is one.
+fn exporter(
+    target: Option<Target>,
+    config: &Config,
+    tasks: &TaskTracker,
+    ending: &CancellationToken,
+) -> anyhow::Result<Option<Exporter>> {
+    let Some(target) = target else { return Ok(None) };
+    let (exporter, work) = Exporter::new(&target, &config.export.service_name, ending.clone())?;
+    tasks.spawn(work);
+    Ok(Some(exporter))
+}
+
 fn facts(config: &Config, web: Option<&TcpListener>) -> Facts {
     let address = web.and_then(|listener| listener.local_addr().ok());
     Facts {
@@ -315,7 +332,10 @@ fn facts(config: &Config, web: Option<&TcpListener>) -> Facts {
         sweep_interval_hours: config.retention.sweep_interval_hours,
         mcp_per_minute: config.web.rate_limit.mcp,
         read_only: config.mcp.read_only,
+        sql: config.mcp.sql,
         stored_text: config.mcp.stored_text,
+        reply_bytes_max: config.mcp.reply_bytes(),
+        export: None,
         forwards: false,
     }
 }

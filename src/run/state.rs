@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use iris_core::model::Lane;
 use serde_json::{Value, json};
 
+use crate::door;
 use crate::forward::{ForwardStatus, Forwarder, Lanes};
 use crate::ingest::{Admission, DoorCounters, LaneCounters, LaneLag, PipelineStatus, ReceiveCounters, RequestCounters};
 use crate::journal::{Journal, LaneStatus};
 use crate::ops::{Family, Kind, Ops, Sample};
+use crate::rulebook::FileStatus;
 use crate::store;
 use crate::tools::App;
 
@@ -157,6 +159,22 @@ const PIPELINE: &[Row<PipelineStatus>] = &[
 const LAGS: &[Row<LaneLag>] =
     &[gauge("iris_pipeline_lag_records", "Acknowledged records not yet understood", |lane| lane.lag)];
 
+/// Tenants whose rule files are shown.
+const TENANTS_SHOWN_MAX: usize = 100;
+
+/// Of each tenant's rule file.
+const RULES: &[Row<FileStatus>] = &[
+    gauge("iris_rules_deployed", "Custom rules that are deployed, of all tenants", |file| count(file.rules)),
+    gauge("iris_rules_enabled", "Custom rules that fire", |file| count(file.enabled)),
+    gauge("iris_rules_quarantined", "Entries of the rule file that cannot be read and do not fire", |file| {
+        count(file.quarantined)
+    }),
+    gauge("iris_rules_files_unreadable", "Rule files that cannot be read; nothing passes meanwhile", |file| {
+        u64::from(file.state == "unreadable")
+    }),
+    counter("iris_rules_changes", "Changes of the rules", |file| file.changes),
+];
+
 /// Everything the ops door looks at.
 struct Rooms {
     app: Arc<App>,
@@ -215,6 +233,7 @@ impl Rooms {
                 "failed": status.failed,
             })),
             "journal": journal,
+            "rules": self.app.rulebook.status().into_iter().take(TENANTS_SHOWN_MAX).collect::<Vec<_>>(),
             "forward": self.forward.as_ref().map(Lanes::status),
             "admission": { "bytes_max": self.admission.bytes_max(), "bytes_free": self.admission.bytes_free() },
         })
@@ -230,6 +249,13 @@ impl Rooms {
         if let Some(lanes) = self.forward.as_ref().map(Lanes::status) {
             families.extend(by(FORWARD, "lane", lanes.iter().map(|status| (status.lane.as_str(), status))));
         }
+        families.extend(rules(&self.app.rulebook.status()));
+        let help = "Requests that named a tenant with a key that may not";
+        families.push(Family::one("iris_tenant_headers_ignored", help, Kind::Counter, door::tenants_ignored()));
+        if let Some(exporter) = &self.app.facts.export {
+            let help = "Traces of log_trace that export.endpoint did not get";
+            families.push(Family::one("iris_export_lost_traces", help, Kind::Counter, exporter.lost()));
+        }
         if let Some(backend) = self.app.backend.get() {
             let (store, pipeline) = (backend.store.status(), backend.pipeline.status());
             families.extend(STORE.iter().map(|row| Family::one(row.name, row.help, row.kind, (row.read)(&store))));
@@ -240,6 +266,14 @@ impl Rooms {
         }
         families
     }
+}
+
+/// Of all tenants together: a gateway may name any number of them.
+fn rules(files: &[FileStatus]) -> Vec<Family> {
+    let sum = |row: &Row<FileStatus>| Family::one(row.name, row.help, row.kind, files.iter().map(row.read).sum());
+    let loaded = files.iter().map(|file| file.loaded.as_unix_nanos() / 1_000_000_000).max().unwrap_or_default();
+    let help = "Unix time at which rules were last taken from a file";
+    RULES.iter().map(sum).chain([Family::one("iris_rules_loaded_seconds", help, Kind::Gauge, loaded)]).collect()
 }
 
 /// One metric a row, with one value for each that is asked.
@@ -338,7 +372,7 @@ mod tests {
         }
         let all: Vec<&str> = RECEIVED.iter().map(|row| row.1).chain(names(DOORS)).chain(names(JOURNAL)).collect();
         let all: Vec<&str> = all.into_iter().chain(names(FORWARD)).chain(names(STORE)).chain(names(PIPELINE)).collect();
-        let all: Vec<&str> = all.into_iter().chain(names(LAGS)).collect();
+        let all: Vec<&str> = all.into_iter().chain(names(LAGS)).chain(names(RULES)).collect();
         assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
     }
 }

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, http};
-use iris_core::contract::{Error, NoArgs, TOOLS, parse, printable};
+use iris_core::contract::{Error, NoArgs, parse, printable};
 use serde_json::{Map, Value, json};
 
 use super::message::too_large;
@@ -85,6 +85,7 @@ impl Asked {
             Does::Evaluations => app.evaluations(&parse(query)?, caller).await?,
             Does::Summary => app.summary(&parse(query)?, caller).await?,
             Does::Capabilities => parse::<NoArgs>(query).map(|_| app.capabilities(caller))?.await?,
+            Does::Proof => parse::<NoArgs>(query).and_then(|_| app.proof(caller))?,
             Does::OpenApi => parse::<NoArgs>(query).map(|_| openapi::document())?,
             Does::Tools => parse::<NoArgs>(query).map(|_| tools(app))?,
             Does::Trace => parse::<NoArgs>(query).map(|_| app.trace_detail(&named, caller))?.await?,
@@ -154,9 +155,8 @@ fn health(app: &App) -> Response {
 }
 
 fn tools(app: &App) -> Value {
-    let tools: Vec<Value> = TOOLS
-        .iter()
-        .filter(|tool| app.offers(tool))
+    let tools: Vec<Value> = app
+        .offered()
         .map(|tool| {
             json!({
                 "name": tool.name, "title": tool.title, "description": (tool.describe)(),

@@ -40,7 +40,12 @@ impl Gate {
             (None, Some(path)) => Some(door::from_file("web.api_key_file", path)?),
             (None, None) => None,
         };
-        let owner = Holder { name: "web.api_key".to_owned(), tenant: Tenant::local(), scopes: Scope::ALL.to_vec() };
+        let owner = Holder {
+            name: "web.api_key".to_owned(),
+            tenant: Tenant::local(),
+            scopes: Scope::ALL.to_vec(),
+            may_set_tenant: false,
+        };
         Ok(Self {
             guard: Arc::new(Guard::new(address, &config.allowed_hosts, &config.allowed_origins)),
             keys: match key {
@@ -100,7 +105,7 @@ fn is_open(path: &str) -> bool {
 fn unwelcomed(unwelcome: Unwelcome, is_mcp: bool) -> Response {
     let status = match unwelcome {
         Unwelcome::Missing => StatusCode::UNAUTHORIZED,
-        Unwelcome::Wrong => StatusCode::FORBIDDEN,
+        Unwelcome::Wrong | Unwelcome::NoTenant => StatusCode::FORBIDDEN,
     };
     let mut response = refusal(status, &unwelcome.to_string(), is_mcp);
     if unwelcome == Unwelcome::Missing {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use iris_core::contract::{self, Entry, RESOURCES, TOOLS};
+use iris_core::contract::{self, Entry, RESOURCES};
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -27,6 +27,10 @@ const MESSAGE_BYTES_LEAST: u64 = 64 * 1024;
 /// The most: what one record of the journal may hold is below it.
 const MESSAGE_BYTES_MOST: u64 = 64 * 1024 * 1024;
 
+/// What a reply may be bounded to, in bytes of text.
+const REPLY_BYTES_LEAST: u64 = 16 * 1024;
+const REPLY_BYTES_MOST: u64 = 8 * 1024 * 1024;
+
 /// Settings of the tools, whichever door they are called through.
 #[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -34,30 +38,46 @@ pub struct Config {
     /// The largest message, in bytes: a line on standard input or the socket, a request body over HTTP. 65536 to
     /// 67108864.
     pub message_bytes_max: u64,
+    /// The text of a reply over MCP up to which its values are whole, in bytes: above, long ones are cut and can be read
+    /// in pieces. Clients are known to refuse replies of 25,000 tokens. 16384 to 8388608.
+    pub reply_bytes_max: u64,
     /// What agents, users and tools wrote, as replies carry it: `marked` names the fields, `fenced` puts marks around each
     /// value, `omitted` leaves it out.
     pub stored_text: StoredText,
     /// Offer only the tools that read.
     pub read_only: bool,
+    /// Offer query_sql: one SELECT over views of the caller's traces, to keys with the scope admin.
+    pub sql: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { message_bytes_max: 8 * 1024 * 1024, stored_text: StoredText::default(), read_only: false }
+        Self {
+            message_bytes_max: 8 * 1024 * 1024,
+            reply_bytes_max: 48 * 1024,
+            stored_text: StoredText::default(),
+            read_only: false,
+            sql: false,
+        }
     }
 }
 
 impl Config {
     /// What is wrong with it.
     pub fn problems(&self) -> Vec<String> {
-        let range = MESSAGE_BYTES_LEAST..=MESSAGE_BYTES_MOST;
-        if range.contains(&self.message_bytes_max) {
-            return Vec::new();
-        }
-        vec![format!(
-            "mcp.message_bytes_max is {} bytes: valid is {MESSAGE_BYTES_LEAST} to {MESSAGE_BYTES_MOST}",
-            self.message_bytes_max
-        )]
+        let bounds = [
+            ("message_bytes_max", self.message_bytes_max, MESSAGE_BYTES_LEAST, MESSAGE_BYTES_MOST),
+            ("reply_bytes_max", self.reply_bytes_max, REPLY_BYTES_LEAST, REPLY_BYTES_MOST),
+        ];
+        let wrong = bounds.iter().filter(|(_, bytes, least, most)| !(least..=most).contains(&bytes));
+        wrong
+            .map(|(key, bytes, least, most)| format!("mcp.{key} is {bytes} bytes: valid is {least} to {most}"))
+            .collect()
+    }
+
+    /// The bound of a reply as a length.
+    pub fn reply_bytes(&self) -> usize {
+        usize::try_from(self.reply_bytes_max).unwrap_or(usize::MAX)
     }
 
     /// The limit as a length.
@@ -88,6 +108,7 @@ impl Mcp {
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
         let of_request = || context.extensions.get::<axum::http::request::Parts>()?.extensions.get::<Caller>().cloned();
         let caller = self.caller.clone().or_else(of_request);
+        let caller = caller.map(|caller| caller.with_model(self.app.facts.reply_bytes_max));
         caller.ok_or_else(|| ErrorData::internal_error("nobody is known to call", None))
     }
 
@@ -120,8 +141,7 @@ impl ServerHandler for Mcp {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         one_page(request)?;
-        let offered = TOOLS.iter().filter(|tool| self.app.offers(tool));
-        Ok(ListToolsResult::with_all_items(offered.map(describe).collect()))
+        Ok(ListToolsResult::with_all_items(self.app.offered().map(describe).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -135,7 +155,7 @@ impl ServerHandler for Mcp {
     ) -> Result<CallToolResponse, ErrorData> {
         // A tool that does not exist is a mistake of the program, not of the model: the protocol answers it.
         if !contract::tool(&request.name).is_some_and(|tool| self.app.offers(tool)) {
-            let valid: Vec<&str> = TOOLS.iter().filter(|tool| self.app.offers(tool)).map(|tool| tool.name).collect();
+            let valid: Vec<&str> = self.app.offered().map(|tool| tool.name).collect();
             let message = format!("no tool has that name; valid: {}", valid.join(", "));
             return Err(ErrorData::invalid_params(message, Some(json!({ "valid": valid }))));
         }
@@ -298,7 +318,7 @@ fn describe(entry: &Entry) -> Tool {
         .open_world(entry.hints.open_world);
     Tool::new(entry.name, (entry.describe)(), object((entry.arguments)()))
         .with_title(entry.title)
-        .with_raw_output_schema(object((entry.reply)()))
+        .with_raw_output_schema(object((entry.outline)()))
         .with_annotations(hints)
 }
 

@@ -13,6 +13,8 @@ pub(super) enum Does {
     Health,
     /// Says what this server can do.
     Capabilities,
+    /// Says how often the rules are right.
+    Proof,
     /// Describes the API.
     OpenApi,
     /// Lists the tools.
@@ -104,6 +106,7 @@ impl Route {
 pub(super) const ROUTES: &[Route] = &[
     get("/health", "Whether the store is open; answered without a key", Does::Health),
     get("/capabilities", "What this server can do", Does::Capabilities),
+    get("/proof", "How often the rules are right", Does::Proof),
     get("/openapi.json", "This description", Does::OpenApi),
     get("/tools", "The tools with their descriptions and schemas", Does::Tools),
     post("/tools/{name}", "Call a tool by its name", 200, Does::AnyTool),

@@ -100,7 +100,7 @@ async fn deploy(
         return answer(Err(Error::invalid_argument("name", why)));
     }
     match room.app.deploy_rule(args, &caller, USER).await {
-        Ok(reply) => (StatusCode::CREATED, Json(json!(reply))).into_response(),
+        Ok(reply) => (StatusCode::CREATED, Json(room.app.shown(json!(reply)))).into_response(),
         Err(error) => answer(Err(error)),
     }
 }
@@ -139,7 +139,7 @@ async fn switch(
         Err(refused) => return *refused,
     };
     match room.changed(rule_id, Some(enabled), &caller).await {
-        Ok(reply) if reply.toggled == Some(true) => Json(json!(reply)).into_response(),
+        Ok(reply) if reply.toggled == Some(true) => Json(room.app.shown(json!(reply))).into_response(),
         Ok(_) => not_found(),
         Err(error) => answer(Err(error)),
     }

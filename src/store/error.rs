@@ -47,6 +47,9 @@ pub enum Error {
     /// Not a single reading statement.
     #[error("refused: {0}; one SELECT statement is valid")]
     Refused(&'static str),
+    /// A statement that a caller wrote is not taken, or failed; the reason holds no stored text.
+    #[error("the statement is not taken: {0}")]
+    Statement(String),
     /// A stored row does not read back.
     #[error("a row of {table} cannot be read: {why}")]
     Unreadable {

@@ -22,6 +22,7 @@ mod group;
 mod known;
 mod listing;
 mod long;
+mod newest;
 mod open;
 mod packed;
 mod page;
@@ -33,6 +34,7 @@ mod rewrite;
 mod schema;
 mod shapes;
 mod spans;
+mod sql;
 mod status;
 mod summary;
 #[cfg(test)]
@@ -62,6 +64,7 @@ pub use page::{Budget, Lost, PageRow, TracePage};
 pub use query::{Bounds, Loaded, Part, TraceQuery};
 pub use retention::Retention;
 pub use rewrite::Erase;
+pub use sql::{FUNCTIONS as SQL_FUNCTIONS, Found, VIEWS as SQL_VIEWS, View};
 pub use status::Status;
 pub use track::{Settled, Through};
 
@@ -406,6 +409,25 @@ impl Store {
     pub async fn summary(&self, tenant: &Tenant, since: Timestamp, now: Timestamp) -> Result<Summary, Error> {
         let tenant = tenant.clone();
         self.inner.readers.read(move |reader| summary::summary(reader, &tenant, since, now)).await
+    }
+
+    /// Answers one SELECT that a caller wrote from views of its tenant's rows: at most so many rows, and so many
+    /// characters in all values together.
+    ///
+    /// # Errors
+    /// [`Error::Statement`] for what is not taken, and as every reading method.
+    pub async fn sql(&self, tenant: &Tenant, text: &str, rows_max: usize, chars_max: usize) -> Result<Found, Error> {
+        let (tenant, text) = (tenant.clone(), text.to_owned());
+        self.inner.readers.read_apart(move |reader| sql::run(reader, &tenant, &text, rows_max, chars_max)).await
+    }
+
+    /// The columns of each of [`SQL_VIEWS`] with their types.
+    ///
+    /// # Errors
+    /// As every reading method.
+    pub async fn sql_columns(&self, tenant: &Tenant) -> Result<Vec<Vec<(String, String)>>, Error> {
+        let tenant = tenant.clone();
+        self.inner.readers.read_apart(move |reader| sql::tables(reader, &tenant)).await
     }
 
     /// What the newest traces of each agent cost, newest first, for those that have a cost.

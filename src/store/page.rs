@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use duckdb::ToSql;
 use duckdb::types::Value;
 use iris_core::contract::SortBy;
 use iris_core::model::{Evaluation, Tenant, Trace, TraceId};
@@ -15,7 +14,7 @@ use super::long::Values;
 use super::query::{TraceQuery, filter};
 use super::reader::Reader;
 use super::spans::trace_id;
-use super::{Error, evaluations, traces};
+use super::{Error, evaluations, newest, traces};
 
 /// Rows that are read at a time, without their long values.
 const ROWS_AT_A_TIME: usize = 128;
@@ -96,32 +95,42 @@ pub(super) fn page(
 }
 
 /// A row's number and its trace's id, where that is one.
-type Place = (i64, Option<TraceId>);
+pub(super) type Place = (i64, Option<TraceId>);
 
 /// Which rows, in order, and how many there are on all pages.
 fn choose(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> Result<(Vec<Place>, u64), Error> {
+    if let Some(found) = newest::newest(reader, tenant, query)? {
+        return Ok(found);
+    }
     let mut filter = filter(tenant, query);
-    let total = reader
-        .first(&format!("SELECT count(*) {}", filter.sql), &filter.params(), |row| row.get(0).map_err(Error::engine))?
-        .unwrap_or_default();
+    // A search reads much: it is counted as it goes. Elsewhere counting alone costs less.
+    let count = if query.words.is_empty() { "CAST(0 AS BIGINT)" } else { "count(*) OVER ()" };
     let direction = if query.ascending { "ASC" } else { "DESC" };
     let key = match query.sort_by {
         SortBy::Timestamp => "timestamp",
         SortBy::LatencyMs => "latency_ms",
         SortBy::CostUsd => "cost_usd",
     };
+    let counted = format!("SELECT count(*) {}", filter.sql);
+    let conditions = filter.bound.len();
     let sql = format!(
-        "SELECT t.rowid, t.trace_id {} ORDER BY t.{key} {direction} NULLS LAST, t.timestamp {direction}, t.trace_id \
+        "SELECT t.rowid, t.trace_id, {count} {} ORDER BY t.{key} {direction} NULLS LAST, t.timestamp {direction}, t.trace_id \
          LIMIT ? OFFSET ?",
         filter.sql,
     );
     filter.bound.extend([Value::UInt(query.limit), Value::UBigInt(query.offset)]);
-    let chosen = reader.rows(&sql, &filter.params(), |row| {
-        let read = || -> duckdb::Result<(i64, Vec<u8>)> { Ok((row.get(0)?, row.get(1)?)) };
-        let (place, id) = read().map_err(Error::engine)?;
-        Ok((place, trace_id(&id).ok()))
+    let chosen: Vec<(Place, u64)> = reader.rows(&sql, &filter.params(), |row| {
+        let read = || -> duckdb::Result<(i64, Vec<u8>, i64)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
+        let (place, id, total) = read().map_err(Error::engine)?;
+        Ok(((place, trace_id(&id).ok()), u64::try_from(total).unwrap_or_default()))
     })?;
-    Ok((chosen, total))
+    filter.bound.truncate(conditions);
+    let total = match chosen.first() {
+        Some((_, total)) if *total > 0 => Some(*total),
+        None if query.offset == 0 => Some(0),
+        _ => reader.first(&counted, &filter.params(), |row| row.get(0).map_err(Error::engine))?,
+    };
+    Ok((chosen.into_iter().map(|(place, _)| place).collect(), total.unwrap_or_default()))
 }
 
 /// What a page shows of a row's wide columns; the documents alone once the page is too large.
@@ -178,19 +187,7 @@ fn shorter(row: traces::Stored, values: &mut Values, whole: bool, budget: Budget
 }
 
 fn latest(reader: &Reader<'_>, tenant: &Tenant, ids: &[TraceId]) -> Result<HashMap<TraceId, Evaluation>, Error> {
-    if ids.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let sql = format!(
-        "SELECT arg_max(rowid, (created_at, rowid)) FROM evaluations WHERE tenant = ? AND trace_id IN ({}) \
-         GROUP BY trace_id",
-        vec!["?"; ids.len()].join(", ")
-    );
-    let tenant = tenant.as_str();
-    let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
-    let mut bound: Vec<&dyn ToSql> = vec![&tenant];
-    bound.extend(ids.iter().map(|id| id as &dyn ToSql));
-    let chosen: Vec<i64> = reader.rows(&sql, &bound, |row| row.get(0).map_err(Error::engine))?;
+    let chosen: Vec<i64> = newest::judged(reader, tenant, ids)?;
     let found = evaluations(reader, &chosen)?;
     Ok(found.into_values().filter_map(|evaluation| Some((evaluation.trace_id?, evaluation))).collect())
 }

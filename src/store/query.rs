@@ -95,6 +95,26 @@ impl Filter {
         self.bound.push(value);
     }
 
+    /// Only traces in which a word stands, in the row or in its long values: within a piece, or across two.
+    fn holds(&mut self, word: &str) {
+        const SHOWN: &str = "('input', 'output', 'tool_calls', 'metadata')";
+        let found = |texts: &str| format!("contains(strip_accents(lower({texts})), strip_accents(lower(?)))");
+        // Case and accents may change how many characters a word has, hardly to the double.
+        let reach = word.chars().count() * 2 + 8;
+        let within = format!("SELECT owner FROM pieces WHERE field IN {SHOWN} AND {}", found("text"));
+        let across = format!(
+            "SELECT p.owner FROM (SELECT owner, field, ordinal, right(text, {reach}) AS ending FROM pieces WHERE field IN {SHOWN}) p \
+             JOIN (SELECT owner, field, ordinal, left(text, {reach}) AS beginning FROM pieces WHERE field IN {SHOWN}) q \
+             ON q.owner = p.owner AND q.field = p.field AND q.ordinal = p.ordinal + 1 WHERE {}",
+            found("concat(p.ending, q.beginning)")
+        );
+        self.sql.push_str(&format!(
+            " AND ({} OR t.long_id IN ({within}) OR t.long_id IN ({across}))",
+            found("concat_ws(' ', t.input, t.output, t.tool_calls, t.metadata)")
+        ));
+        self.bound.extend(std::iter::repeat_n(Value::Text(word.to_owned()), 3));
+    }
+
     pub fn params(&self) -> Vec<&dyn ToSql> {
         self.bound.iter().map(|value| value as &dyn ToSql).collect()
     }
@@ -138,8 +158,7 @@ pub(super) fn filter(tenant: &Tenant, query: &TraceQuery) -> Filter {
         }
     }
     for word in &query.words {
-        let texts = "concat_ws(' ', t.input, t.output, t.tool_calls, t.metadata)";
-        filter.and(&format!("contains(strip_accents(lower({texts})), strip_accents(lower(?)))"), text(word));
+        filter.holds(word);
     }
     if let Some(since) = query.since {
         filter.and("t.timestamp >= ?", micros(since));

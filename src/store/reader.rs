@@ -28,6 +28,17 @@ pub(super) struct Readers {
     shapes: Known,
     /// Rows left out because they could not be read.
     unreadable: AtomicU64,
+    /// One statement of a caller at a time.
+    apart: Arc<Semaphore>,
+}
+
+/// What a question runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum On {
+    /// One of the connections that are kept.
+    Shared,
+    /// A connection of its own that is closed afterwards.
+    Apart,
 }
 
 #[derive(Debug)]
@@ -47,6 +58,7 @@ impl Readers {
             deadline,
             shapes,
             unreadable: AtomicU64::new(0),
+            apart: Arc::new(Semaphore::new(1)),
         }))
     }
 
@@ -58,12 +70,40 @@ impl Readers {
         self: &Arc<Self>,
         work: impl FnOnce(&Reader<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
+        self.read_on(On::Shared, Instant::now() + self.deadline, work).await
+    }
+
+    /// The same for what a caller wrote: on a connection of its own, whose own database is empty, so that only whole
+    /// names reach the file; one at a time, so that a reader is left for the others.
+    ///
+    /// # Errors
+    /// As [`Readers::read`].
+    pub async fn read_apart<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Reader<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let ends = Instant::now() + self.deadline;
+        let turn = tokio::time::timeout_at(ends, Arc::clone(&self.apart).acquire_owned());
+        let turn = turn.await.map_err(|_| Error::Deadline(self.deadline))?.map_err(|_| Error::Closed)?;
+        // The turn ends with the work, also when nobody waits for it any more.
+        let work = move |reader: &Reader<'_>| {
+            let _turn = turn;
+            work(reader)
+        };
+        self.read_on(On::Apart, ends, work).await
+    }
+
+    async fn read_on<T: Send + 'static>(
+        self: &Arc<Self>,
+        on: On,
+        ends: Instant,
+        work: impl FnOnce(&Reader<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let permit = tokio::time::timeout_at(ends, Arc::clone(&self.permits).acquire_owned())
             .await
             .map_err(|_| Error::Deadline(self.deadline))?
             .map_err(|_| Error::Closed)?;
-        let connection = self.take()?;
+        let connection = self.take(on)?;
         let stop = Stop(Arc::new(Running {
             handle: connection.interrupt_handle(),
             stopped: AtomicBool::new(false),
@@ -80,7 +120,7 @@ impl Readers {
             };
             let answer = reader.transaction(work);
             running.finish();
-            readers.give_back(connection, answer.is_ok());
+            readers.give_back(connection, answer.is_ok() && on == On::Shared);
             drop(permit);
             answer
         });
@@ -130,8 +170,11 @@ impl Readers {
         idle.origin = None;
     }
 
-    fn take(&self) -> Result<Connection, Error> {
+    fn take(&self, on: On) -> Result<Connection, Error> {
         let mut idle = self.lock();
+        if on == On::Apart {
+            return idle.origin.as_ref().ok_or(Error::Closed)?.try_clone().map_err(Error::engine);
+        }
         if let Some(connection) = idle.connections.pop() {
             return Ok(connection);
         }

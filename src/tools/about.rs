@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use iris_core::contract::{
-    CAPABILITIES, ENABLE_JUDGE, EVALUATION, Error, EvaluationsArgs, PROMPT_NAME, RESOURCES, SUMMARY, Scope,
-    SummaryArgs, TOOLS, TRACE,
+    CAPABILITIES, ENABLE_JUDGE, EVALUATION, Error, EvaluationsArgs, ListRulesArgs, PROMPT_NAME, PROOF, RESOURCES,
+    SUMMARY, Scope, SummaryArgs, TRACE,
 };
 use iris_core::evaluate;
 use iris_core::rules::Question;
 use serde_json::{Value, json};
 
 use super::get_traces::{bound_time, day_end};
-use super::{App, Caller, evaluation_value, mark_evaluations, trace_id};
+use super::{App, Caller, evaluation_value, mark_evaluations, marks, trace_id};
 use crate::store::EvaluationQuery;
 
 /// Hours of a summary when none are named.
@@ -33,10 +33,16 @@ pub struct Facts {
     pub mcp_per_minute: u32,
     /// Write and paid tools are left out.
     pub read_only: bool,
+    /// `query_sql` is offered.
+    pub sql: bool,
+    /// Takes what `log_trace` stored and sends it to a collector of its own.
+    pub export: Option<crate::forward::Exporter>,
     /// Traces are sent on to a collector.
     pub forwards: bool,
     /// Text that others wrote, as replies carry it.
     pub stored_text: super::StoredText,
+    /// The text of a reply that a model reads, in bytes; 0: no bound of its own.
+    pub reply_bytes_max: usize,
 }
 
 /// Why a resource cannot be read.
@@ -65,6 +71,7 @@ impl App {
         caller.check("resources", Scope::Read)?;
         match name {
             _ if name == CAPABILITIES.name => Ok(self.capabilities(caller).await?),
+            _ if name == PROOF.name => Ok(self.proof(caller)?),
             _ if name == SUMMARY.name => Ok(self.summary(&SummaryArgs { hours: Some(1) }, caller).await?),
             _ if name == TRACE.name => {
                 if trace_id(id).is_err() {
@@ -91,7 +98,8 @@ impl App {
             return Ok(None);
         }
         let found = self.backend()?.store.evaluation(&caller.tenant, id).await.map_err(|error| self.failed(&error))?;
-        found.map(|found| evaluation_value(&found)).transpose().map_err(|error| self.unforeseen(&error))
+        let found = found.map(|found| evaluation_value(&found)).transpose().map_err(|error| self.unforeseen(&error))?;
+        Ok(found.map(|found| self.shown(found)))
     }
 
     /// A page of evaluations, newest first.
@@ -125,7 +133,7 @@ impl App {
                 json!([format!("results: {} left out, their stored rows cannot be read", page.left_out)]);
         }
         mark_evaluations(&mut reply, "results[]");
-        Ok(reply)
+        Ok(self.shown(reply))
     }
 
     /// The figures of the last hours.
@@ -145,7 +153,7 @@ impl App {
         if let (Some(reply), Ok(Value::Object(fields))) = (reply.as_object_mut(), serde_json::to_value(summary)) {
             reply.extend(fields);
         }
-        Ok(reply)
+        Ok(self.shown(reply))
     }
 
     /// What this server can do: names and numbers, never a key.
@@ -154,7 +162,7 @@ impl App {
     /// As `list_rules`.
     pub async fn capabilities(&self, caller: &Caller) -> Result<Value, Error> {
         caller.check("capabilities", Scope::Read)?;
-        let rules = self.call("list_rules", json!({}), caller).await?;
+        let rules = self.list_rules(&ListRulesArgs::default(), caller).await?;
         let roster = evaluate::roster(&self.rulebook.snapshot(&caller.tenant), &self.settings);
         let questions: Vec<Value> = Question::ALL
             .iter()
@@ -167,7 +175,7 @@ impl App {
                 json!({ "id": question.as_str(), "text": question_text(*question), "answeredBy": answered })
             })
             .collect();
-        Ok(json!({
+        let mut reply = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "transport": if self.facts.web.is_some() { "http" } else { "stdio" },
             "questions": questions,
@@ -187,10 +195,14 @@ impl App {
             "retention": {
                 "days": self.facts.retention_days, "sweepIntervalHours": self.facts.sweep_interval_hours,
             },
-            "tools": TOOLS.iter().filter(|tool| self.offers(tool)).map(|tool| tool.name).collect::<Vec<_>>(),
+            "tools": self.offered().map(|tool| tool.name).collect::<Vec<_>>(),
             "resources": RESOURCES.iter().map(|one| one.uri).collect::<Vec<_>>(),
             "prompts": [PROMPT_NAME],
-        }))
+        });
+        if rules["quarantined"].as_array().is_some_and(|entries| !entries.is_empty()) {
+            marks::mark(&mut reply, &marks::of_entry("customRules.quarantined[]"));
+        }
+        Ok(self.shown(reply))
     }
 }
 

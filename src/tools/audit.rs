@@ -31,6 +31,11 @@ impl App {
             tracing::error!(%reference, %error, "the audit log cannot be read");
             Error::storage_failed(&reference)
         })?;
-        Ok(json!({ "entries": entries, "total": total, "limit": limit, "offset": offset }))
+        let mut reply = json!({ "entries": entries, "total": total, "limit": limit, "offset": offset });
+        if !entries.is_empty() {
+            let fields = ["entries[].ruleName", "entries[].details.sourceMomentId"];
+            super::marks::mark(&mut reply, &fields.map(str::to_owned));
+        }
+        Ok(self.shown(reply))
     }
 }

@@ -53,6 +53,11 @@ impl Measure {
         Self::ALL[first..].iter().find(fits).copied().unwrap_or(least)
     }
 
+    /// The size of a value that nothing is cut from.
+    pub(super) fn whole(value: &Value) -> usize {
+        Self::ALL[0].size_at(value, 1)
+    }
+
     /// The size a record has once it is cut.
     pub(super) fn size(&self, record: &Value) -> usize {
         match record {
@@ -176,15 +181,27 @@ fn nested() -> Value {
 }
 
 /// Which fields lost something.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Cuts {
     named: Vec<String>,
+    named_max: usize,
     more: usize,
 }
 
+impl Default for Cuts {
+    fn default() -> Self {
+        Self::naming(NAMED_MAX)
+    }
+}
+
 impl Cuts {
+    /// Names at most so many; the others are counted.
+    pub(super) const fn naming(named_max: usize) -> Self {
+        Self { named: Vec::new(), named_max, more: 0 }
+    }
+
     pub(super) fn push(&mut self, place: String) {
-        if self.named.len() < NAMED_MAX {
+        if self.named.len() < self.named_max {
             self.named.push(place);
         } else {
             self.more += 1;

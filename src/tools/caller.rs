@@ -1,6 +1,6 @@
 //! Who calls, and what it may do.
 
-use iris_core::contract::{Error, Scope, TOOLS};
+use iris_core::contract::{Error, Scope, tool};
 use iris_core::model::Tenant;
 
 use crate::door::Holder;
@@ -11,17 +11,36 @@ pub struct Caller {
     /// Whose data the call sees.
     pub tenant: Tenant,
     scopes: Vec<Scope>,
+    /// The most text of a reply that is read by a model.
+    reply_bytes_max: Option<usize>,
 }
 
 impl Caller {
     /// The caller of an installation without tenants, at a door that asks for no key: it may do everything.
     pub fn local() -> Self {
-        Self { tenant: Tenant::local(), scopes: Scope::ALL.to_vec() }
+        Self { tenant: Tenant::local(), scopes: Scope::ALL.to_vec(), reply_bytes_max: None }
     }
 
     /// The same, allowed to look and nothing else.
     pub fn onlooker() -> Self {
-        Self { tenant: Tenant::local(), scopes: vec![Scope::Read] }
+        Self { tenant: Tenant::local(), scopes: vec![Scope::Read], reply_bytes_max: None }
+    }
+
+    /// The same, of whom it is known that a model reads the replies: it takes at most so many bytes of text at once; 0
+    /// for no such bound.
+    pub fn with_model(mut self, reply_bytes_max: usize) -> Self {
+        self.reply_bytes_max = Some(reply_bytes_max).filter(|most| *most > 0);
+        self
+    }
+
+    /// The bytes of text up to which a reply is whole; `otherwise` where no model reads it.
+    pub(super) fn reply_bytes(&self, otherwise: usize) -> usize {
+        self.reply_bytes_max.unwrap_or(otherwise).min(otherwise)
+    }
+
+    /// Whether a reply must not be longer than that, even if it has to have fewer rows.
+    pub(super) fn is_model(&self) -> bool {
+        self.reply_bytes_max.is_some()
     }
 
     /// Whether it may do such a thing.
@@ -39,7 +58,7 @@ impl Caller {
 
     /// Refuses a tool that the caller may not call. A tool that does not exist is refused elsewhere.
     pub(super) fn check_tool(&self, name: &str) -> Result<(), Error> {
-        match TOOLS.iter().find(|tool| tool.name == name) {
+        match tool(name) {
             Some(tool) => self.check(tool.name, tool.scope),
             None => Ok(()),
         }
@@ -48,6 +67,6 @@ impl Caller {
 
 impl From<&Holder> for Caller {
     fn from(holder: &Holder) -> Self {
-        Self { tenant: holder.tenant.clone(), scopes: holder.scopes.clone() }
+        Self { tenant: holder.tenant.clone(), scopes: holder.scopes.clone(), reply_bytes_max: None }
     }
 }

@@ -3,7 +3,7 @@
 use iris_core::contract::{DeleteRuleArgs, DeleteRuleReply, Error};
 use serde_json::Value;
 
-use super::{App, Caller, to_value};
+use super::{App, Caller, marks, to_value};
 
 impl App {
     /// Removes a rule, or stops or starts it; `user` is the way it came: `mcp`, `dashboard` or `local`.
@@ -23,8 +23,10 @@ impl App {
             Some(enabled) => rulebook.toggle(&by, &id, enabled).map(|rule| (false, rule)),
         });
         let done = done.await.map_err(|error| self.unforeseen(&error))?;
-        let (deleted, rule) = done.map_err(|error| self.not_changed(error))?;
+        let (deleted, mut rule) = done.map_err(|error| self.not_changed(error))?;
+        rule.iter_mut().for_each(|rule| rule.rest.clear());
         Ok(DeleteRuleReply {
+            untrusted: rule.as_ref().map(|_| marks::untrusted(&marks::of_rule("rule"))),
             deleted,
             rule_id,
             toggled: enabled.map(|_| rule.is_some()),

@@ -5,7 +5,7 @@ use iris_core::rules::Bundle;
 use iris_core::rules::custom::{Definition, Severity};
 use serde_json::Value;
 
-use super::{App, Caller, to_value};
+use super::{App, Caller, marks, to_value};
 use crate::rulebook::{self, By};
 
 impl App {
@@ -40,7 +40,8 @@ impl App {
         let done = tokio::task::spawn_blocking(move || rulebook.deploy(&by, deployed, replace)).await;
         let replaced = done.map_err(|error| self.unforeseen(&error))?.map_err(|error| self.not_changed(error))?;
         let warning = (!replaced.is_empty()).then(|| format!("retired for this rule: {}", listed(&replaced)));
-        Ok(DeployRuleReply { rule, replaced, warning })
+        let untrusted = Some(marks::untrusted(&marks::of_rule("rule")));
+        Ok(DeployRuleReply { untrusted, rule, replaced, warning })
     }
 
     pub(super) async fn deploy_rule_by_name(&self, args: DeployRuleArgs, caller: &Caller) -> Result<Value, Error> {

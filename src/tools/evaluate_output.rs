@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use iris_core::contract::{Error, EvaluateOutputArgs, EvaluateOutputReply};
 use iris_core::evaluate::{self, Identity, Subject};
-use iris_core::model::{EvalType, Evaluation, Evidence, Lane, Position, RowKey, Trace, TraceId};
+use iris_core::model::{EvalType, Evaluation, Lane, Position, RowKey, Trace, TraceId};
 use serde_json::{Map, Value, json};
 
-use super::{App, Caller, to_value, trace_id, untrusted};
+use super::{App, Caller, marks, to_value, trace_id};
 use crate::store::ToolWrite;
-
-/// Where an evaluation holds the names of tools, which whoever offers them chose.
-pub(super) const NAMES_OF_TOOLS: &str = "rule_results[].evidence[].toolName";
 
 /// Said when the caller did not choose a bundle.
 const NOTE: &str = "eval_type was left out, so every bundle ran; name one to run less";
@@ -117,14 +114,13 @@ pub fn expectations(args: &EvaluateOutputArgs) -> (Option<Value>, Option<Value>)
 pub fn reply(evaluation: &Evaluation) -> EvaluateOutputReply {
     let skipped = evaluation.rule_results.iter().filter(|result| result.skipped).count();
     let judged = evaluation.rule_results.len() - skipped;
-    let mut evidence = evaluation.rule_results.iter().flat_map(|result| &result.evidence);
-    let names_tools = evidence.any(|evidence| matches!(evidence, Evidence::ToolCall { .. }));
+    let coverage = evaluate::coverage(evaluation);
     EvaluateOutputReply {
-        untrusted: names_tools.then(|| untrusted(&[NAMES_OF_TOOLS])),
+        untrusted: marks::of_evaluation(evaluation, &coverage),
         id: evaluation.id.clone(),
         trace_id: evaluation.trace_id.map(|id| id.to_string()),
         verdict: json!(evaluate::compose(evaluation)),
-        coverage: json!(evaluate::coverage(evaluation)),
+        coverage: json!(coverage),
         provenance: evaluation.provenance.clone(),
         erased_at: evaluation.erased_at.map(|time| time.to_string()),
         eval_type: evaluation.eval_type,

@@ -3,10 +3,11 @@
 use iris_core::contract::{Detail, Error, GetTracesArgs, GetTracesReply, SortBy, SortOrder, TraceRow, VerdictBrief};
 use iris_core::evaluate;
 use iris_core::model::{Evaluation, RowKey, Timestamp, Trace, TraceId};
+use iris_core::text::View;
 use serde_json::Value;
 
 use super::bounds::{Cuts, Measure};
-use super::{App, Caller, trace_id, untrusted};
+use super::{App, Caller, marks, part, trace_id, untrusted};
 use crate::store::{Budget, Lost, PageRow, TraceQuery};
 
 /// The largest page before values are cut, in bytes of text. Of a thousand traces that are cut as far as it goes,
@@ -31,6 +32,9 @@ const UNTRUSTED: &[&str] = &[
     "summary.top_agents[].agent_name",
 ];
 
+/// What a row takes beside its values: the quotes and commas between them.
+const ROW_BYTES: usize = 120;
+
 /// Words of one search.
 const WORDS_MAX: usize = 16;
 
@@ -40,33 +44,26 @@ const SEARCH_BYTES_MAX: usize = 1024;
 /// A day less a nanosecond: a date as an upper bound means its end.
 const DAY_END: std::time::Duration = std::time::Duration::from_nanos(86_399_999_999_999);
 
+/// Names of cut values in a reply that a model reads.
+const NAMED_MAX: usize = 60;
+
 impl App {
     pub(super) async fn get_traces(&self, args: GetTracesArgs, caller: &Caller) -> Result<Value, Error> {
         let query = query(&args)?;
         let backend = self.backend()?;
-        let detail = args.detail.unwrap_or_default();
-        let bytes_max = if query.trace_id.is_some() { TRACE_BYTES_MAX } else { PAGE_BYTES_MAX };
-        let whole = if detail == Detail::Brief { 0 } else { bytes_max as u64 };
+        let part = match (query.trace_id, args.part.clone()) {
+            (Some(id), Some(pointer)) => {
+                let offset = args.part_offset.and_then(|offset| u64::try_from(offset).ok()).unwrap_or_default();
+                Some(self.part(id, pointer, offset, caller).await?)
+            }
+            _ => None,
+        };
+        let shape = Shape::of(&args, &query, caller);
+        let whole = if shape.detail == Detail::Brief { 0 } else { shape.bytes_max as u64 };
         let budget = Budget { bytes: whole, shrink: |document| Measure::CUT.cut_field(document) };
         let page = backend.store.traces(&caller.tenant, &query, budget).await.map_err(|error| self.failed(&error))?;
-        let mut found = page.rows;
-        if wants_open(&query) {
-            let mut open = match query.trace_id {
-                Some(trace_id) => {
-                    let key = RowKey { tenant: caller.tenant.clone(), trace_id };
-                    let found = backend.pipeline.open_trace(&key).await.map_err(|error| self.failed(&error))?;
-                    found.into_iter().collect()
-                }
-                None => backend.pipeline.open_traces(&caller.tenant).await,
-            };
-            open.retain(|(trace, evaluation)| matches(&query, trace, evaluation));
-            found.retain(|row| open.iter().all(|(one, _)| one.trace_id != row.trace.trace_id));
-            let shown = |(trace, evaluation)| PageRow { trace, evaluation: Some(evaluation), lost: Lost::default() };
-            let mut rows: Vec<_> = open.into_iter().map(shown).collect();
-            rows.append(&mut found);
-            rows.truncate(usize::try_from(query.limit).unwrap_or(usize::MAX));
-            found = rows;
-        }
+        let open = if wants_open(&query) { self.open(&query, caller).await? } else { Vec::new() };
+        let found = merged(open, page.rows, usize::try_from(query.limit).unwrap_or(usize::MAX));
         let summary = match args.include_summary.unwrap_or(false) {
             true => {
                 let now = (self.world.now)();
@@ -75,25 +72,100 @@ impl App {
             }
             false => None,
         };
+        let mut marked: Vec<String> = UNTRUSTED.iter().map(|field| (*field).to_owned()).collect();
+        marked.extend(part.iter().flat_map(part::marked));
         let reply = GetTracesReply {
-            untrusted: untrusted(UNTRUSTED),
+            untrusted: untrusted(&marked),
             traces: Vec::new(),
             total: page.total,
             limit: u64::from(query.limit),
             offset: query.offset,
             summary,
             truncated: Vec::new(),
+            next_offset: None,
+            part,
         };
         // Composing and weighing megabytes is no work for the threads that sockets wait on.
-        let written = tokio::task::spawn_blocking(move || written(reply, found, &page.unreadable, detail, bytes_max));
+        let written = tokio::task::spawn_blocking(move || written(reply, found, &page.unreadable, shape));
         written.await.map_err(|error| self.unforeseen(&error))?.map_err(|error| self.unforeseen(&error))
+    }
+
+    /// The open traces that the query finds, newest first.
+    async fn open(&self, query: &TraceQuery, caller: &Caller) -> Result<Vec<PageRow>, Error> {
+        let pipeline = &self.backend()?.pipeline;
+        let mut open = match query.trace_id {
+            Some(trace_id) => {
+                let key = RowKey { tenant: caller.tenant.clone(), trace_id };
+                let found = pipeline.open_trace(&key).await.map_err(|error| self.failed(&error))?;
+                found.into_iter().collect()
+            }
+            None => pipeline.open_traces(&caller.tenant).await,
+        };
+        open.retain(|(trace, evaluation)| matches(query, trace, evaluation));
+        if !query.words.is_empty() && !open.is_empty() {
+            // Long texts are no work for the threads that sockets wait on.
+            let words = query.words.clone();
+            let searched = tokio::task::spawn_blocking(move || {
+                open.retain(|(trace, _)| holds(trace, &words));
+                open
+            });
+            open = searched.await.map_err(|error| self.unforeseen(&error))?;
+        }
+        let shown = |(trace, evaluation)| PageRow { trace, evaluation: Some(evaluation), lost: Lost::default() };
+        Ok(open.into_iter().map(shown).collect())
+    }
+}
+
+/// Open traces before stored ones, each once. Where there are stored ones at least one of them is shown, so that the next
+/// page begins elsewhere.
+fn merged(mut open: Vec<PageRow>, mut stored: Vec<PageRow>, limit: usize) -> Vec<PageRow> {
+    stored.retain(|row| open.iter().all(|one| one.trace.trace_id != row.trace.trace_id));
+    if limit > 1 && !stored.is_empty() {
+        open.truncate(limit - 1);
+    }
+    open.append(&mut stored);
+    open.truncate(limit);
+    open
+}
+
+/// How much of a page a reply may show.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    detail: Detail,
+    bytes_max: usize,
+    /// A page that is still too large has fewer rows.
+    is_strict: bool,
+}
+
+impl Shape {
+    fn of(args: &GetTracesArgs, query: &TraceQuery, caller: &Caller) -> Self {
+        let bytes_max = caller.reply_bytes(if query.trace_id.is_some() { TRACE_BYTES_MAX } else { PAGE_BYTES_MAX });
+        // Beside a part the trace itself is told in brief.
+        let (detail, bytes_max) = match args.part {
+            Some(_) => (Detail::Brief, bytes_max / 8),
+            None => (args.detail.unwrap_or_default(), bytes_max),
+        };
+        Self { detail, bytes_max, is_strict: caller.is_model() }
     }
 }
 
 /// Open traces stand on the first page, newest first; one that is asked for by its id, in any order.
 fn wants_open(query: &TraceQuery) -> bool {
     let newest_first = query.sort_by == SortBy::Timestamp && !query.ascending;
-    query.words.is_empty() && query.offset == 0 && (newest_first || query.trace_id.is_some())
+    query.offset == 0 && (newest_first || query.trace_id.is_some())
+}
+
+/// Whether each of the words stands in a text of the trace, as the store compares them.
+fn holds(trace: &Trace, words: &[String]) -> bool {
+    let folded = |text: &str| View::folded(text).text().to_lowercase();
+    let documents = [serde_json::to_string(&trace.tool_calls), serde_json::to_string(&trace.metadata)];
+    let texts = [trace.input.as_deref(), trace.output.as_deref()];
+    let texts = texts.into_iter().flatten().chain(documents.iter().flatten().map(String::as_str));
+    let texts: Vec<String> = texts.map(folded).collect();
+    words.iter().all(|word| {
+        let word = folded(word);
+        texts.iter().any(|text| text.contains(&word))
+    })
 }
 
 /// Whether an open trace passes the filters that the store applies to its own.
@@ -230,22 +302,33 @@ fn written(
     mut reply: GetTracesReply,
     found: Vec<PageRow>,
     unreadable: &[TraceId],
-    detail: Detail,
-    bytes_max: usize,
+    shape: Shape,
 ) -> Result<Value, serde_json::Error> {
     let mut rows = Vec::with_capacity(found.len());
     let mut all_lost = Vec::with_capacity(found.len());
+    let mut names_rules = false;
+    let open = found.iter().filter(|row| row.trace.in_progress).count();
     for PageRow { trace, evaluation, lost } in found {
-        rows.push(serde_json::to_value(row(trace, evaluation))?);
+        let row = row(trace, evaluation);
+        names_rules |= row.verdict.iter().flat_map(|verdict| &verdict.by).any(|name| !marks::is_ours(name));
+        rows.push(serde_json::to_value(row)?);
         all_lost.push(lost);
     }
-    let most = match detail {
+    let most = match shape.detail {
         Detail::Brief => Some(Measure::BRIEF),
         Detail::Full if all_lost.iter().any(|lost| *lost != Lost::default()) => Some(Measure::CUT),
         Detail::Full => None,
     };
-    let measure = Measure::fitting(&rows.iter().collect::<Vec<_>>(), bytes_max, most);
-    let mut cuts = Cuts::default();
+    let measure = Measure::fitting(&rows.iter().collect::<Vec<_>>(), shape.bytes_max, most);
+    let mut cuts = if shape.is_strict { Cuts::naming(NAMED_MAX) } else { Cuts::default() };
+    let found = rows.len();
+    if shape.is_strict {
+        bare(&mut rows, &mut all_lost, measure, shape.bytes_max);
+    }
+    if rows.len() < found {
+        cuts.push(format!("traces[{}..{found}]: left out for their size; next_offset shows them", rows.len()));
+        reply.limit = rows.len() as u64;
+    }
     for (index, (row, lost)) in rows.iter_mut().zip(all_lost).enumerate() {
         let lost = [
             ("input", lost.input),
@@ -258,8 +341,39 @@ fn written(
     for id in unreadable {
         cuts.push(format!("trace {id}: left out, its stored row cannot be read"));
     }
+    let passed_over = if rows.len() < found { 0 } else { unreadable.len() };
+    let next = reply.offset + (rows.len().saturating_sub(open) + passed_over).max(1) as u64;
+    reply.next_offset = Some(next).filter(|next| *next < reply.total && !rows.is_empty());
     reply.truncated = cuts.into_names();
     let mut value = serde_json::to_value(reply)?;
     value["traces"] = Value::Array(rows);
+    if names_rules {
+        marks::mark(&mut value, &["traces[].verdict.by".to_owned()]);
+    }
     Ok(value)
+}
+
+/// Takes free documents out of rows that are too large however far they are cut, and then rows from the end.
+fn bare(rows: &mut Vec<Value>, lost: &mut [Lost], measure: Measure, bytes_max: usize) {
+    let sum = |rows: &[Value]| rows.iter().map(|row| measure.size(row) + ROW_BYTES).sum::<usize>();
+    if sum(rows) <= bytes_max {
+        return;
+    }
+    for (row, lost) in rows.iter_mut().zip(lost) {
+        if let Some(Value::Array(calls)) = row.get_mut("tool_calls") {
+            lost.tool_calls |= !calls.is_empty();
+            calls.clear();
+        }
+        if let Some(Value::Object(metadata)) = row.get_mut("metadata") {
+            lost.metadata |= !metadata.is_empty();
+            metadata.clear();
+        }
+    }
+    let mut bytes = 0;
+    let kept = rows.iter().take_while(|row| {
+        bytes += measure.size(row) + ROW_BYTES;
+        bytes <= bytes_max
+    });
+    let kept = kept.count().max(1);
+    rows.truncate(kept);
 }

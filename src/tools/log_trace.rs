@@ -9,7 +9,7 @@ use iris_core::model::{
 };
 use serde_json::Value;
 
-use super::{App, Caller, mark_evaluations, to_value};
+use super::{App, Caller, exported, mark_evaluations, to_value};
 use crate::store::ToolWrite;
 
 /// Steps one call may carry.
@@ -26,6 +26,11 @@ impl App {
         let trace_id = self.new_trace_id();
         let spans = self.spans(args.spans.as_deref().unwrap_or_default(), trace_id, &args.agent_name)?;
         let trace = trace(args, trace_id, timestamp, &spans, caller);
+        let export = self
+            .facts
+            .export
+            .as_ref()
+            .map(|exporter| (exporter, exported::request(&trace, &spans, exporter.service_name()).to_string()));
         let write = ToolWrite::Trace {
             trace: trace.clone(),
             spans,
@@ -33,6 +38,9 @@ impl App {
         };
         self.keep(write, caller).await?;
         self.backend()?.pipeline.costs().remember(&trace);
+        if let Some((exporter, body)) = export {
+            exporter.send(body.into());
+        }
         let (mut evaluation, mut note) = (None, None);
         if evaluate {
             match self.judge_stored(&trace, catalogue, eval_type, caller).await {

@@ -84,7 +84,7 @@ impl App {
         if let (Some(sample), Value::Object(fields)) = (sample, &mut reply) {
             fields.insert("sample".to_owned(), sample);
         }
-        Ok(reply)
+        Ok(self.shown(reply))
     }
 }
 

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::marks::is_ours;
+
 /// The longest value that passes a fence as it is, in characters, when it is a plain identifier.
 const IDENTIFIER_MAX: usize = 64;
 
@@ -66,6 +68,7 @@ fn at(value: &mut Value, path: &[&str], writing: &Writing) {
 /// Rewrites every text in the value, the names of free objects too.
 fn rewrite(value: &mut Value, writing: &Writing) {
     match value {
+        Value::String(text) if is_ours(text) => {}
         Value::String(text) => *text = written(text, writing),
         Value::Array(items) => items.iter_mut().for_each(|item| rewrite(item, writing)),
         Value::Object(fields) => {

@@ -1,6 +1,9 @@
 //! The tools as a caller sees them, over a real journal, store and pipeline in a folder of their own.
 
+mod large;
+mod questions;
 mod rules;
+mod sql;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@ use super::{App, Caller, evaluation_value, mark_evaluations, trace_id, untrusted
 use crate::store::{Bounds, Budget, Part, TraceQuery};
 
 /// Spans of one reply.
-const SPANS_MAX: usize = 2000;
+pub(super) const SPANS_MAX: usize = 2000;
 
 /// Evaluations of one reply.
 const EVALS_MAX: usize = 100;
@@ -25,7 +25,14 @@ const CONVERSATION_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const REPLY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The text of spans that is read for one reply, in bytes: cut as far as it goes, many times the reply fit.
-const SPANS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+pub(super) const SPANS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Names of cut values in a reply that a model reads.
+const NAMED_MAX: usize = 60;
+
+/// What is told of an evaluation that is shortened.
+const SHORT: [&str; 9] =
+    ["untrusted", "id", "trace_id", "verdict", "eval_type", "score", "passed", "erased_at", "created_at"];
 
 /// The fields that hold text that others wrote.
 const UNTRUSTED: &[&str] = &[
@@ -62,9 +69,7 @@ impl App {
     /// # Errors
     /// `IRIS_UNKNOWN_TRACE`, `IRIS_INVALID_ARGUMENT` for a malformed id, `IRIS_STORAGE_ERROR`.
     pub async fn trace_detail(&self, id: &str, caller: &Caller) -> Result<Value, Error> {
-        let mut detail = self.detail_of(id, caller).await?;
-        self.facts.stored_text.apply(&mut detail, &|| self.reference());
-        Ok(detail)
+        self.detail_of(id, caller).await.map(|detail| self.shown(detail))
     }
 
     async fn detail_of(&self, id: &str, caller: &Caller) -> Result<Value, Error> {
@@ -88,13 +93,14 @@ impl App {
         let others = self.same_conversation(&trace, caller).await?;
         let ruleset = self.rulebook.snapshot(&caller.tenant);
         let (settings, now) = (Arc::clone(&self.settings), (self.world.now)());
+        let bound = Bound { bytes: caller.reply_bytes(REPLY_BYTES_MAX), is_strict: caller.is_model() };
         // Composing and weighing megabytes is no work for the threads that sockets wait on.
         let written = tokio::task::spawn_blocking(move || {
             let told = assemble::conversation(&others).map(|told| {
                 let evaluation = evaluate::conversation_within(&ruleset, &told.trace, &settings, &Given::at(now));
                 (told, evaluation)
             });
-            detail(&trace, &rows, provisional, stored, told.as_ref())
+            detail(&trace, &rows, provisional, stored, told.as_ref(), bound)
         });
         written.await.map_err(|error| self.unforeseen(&error))?.map_err(|error| self.unforeseen(&error))
     }
@@ -122,15 +128,26 @@ fn detail(
     mut provisional: Vec<Evaluation>,
     stored: Part<Evaluation>,
     told: Option<&(Conversation, Evaluation)>,
+    bound: Bound,
 ) -> Result<Value, serde_json::Error> {
-    let mut cuts = Cuts::default();
+    let mut cuts = if bound.is_strict { Cuts::naming(NAMED_MAX) } else { Cuts::default() };
+    let evals_total = provisional.len() + stored.total - stored.left_out;
+    provisional.extend(stored.items);
+    let mut evals = provisional.iter().take(EVALS_MAX).map(evaluation_value).collect::<Result<Vec<_>, _>>()?;
+    let bytes_max =
+        if bound.is_strict { bound.bytes - told_short(&mut evals, bound.bytes, &mut cuts) } else { bound.bytes };
     let mut trace = trace_value(trace)?;
     let mut spans: Vec<Value> = rows.items.iter().filter_map(Row::span).map(span_value).collect();
     // Log records are among the rows and are not shown; of rows that were not read it is not known which they are.
     let spans_total = rows.total.saturating_sub(rows.items.len() - spans.len() + rows.left_out);
     let mut conversation = told.map(|(told, _)| conversation_value(told));
     let everything: Vec<&Value> = std::iter::once(&trace).chain(&conversation).chain(&spans).collect();
-    let measure = Measure::fitting(&everything, REPLY_BYTES_MAX, None);
+    let measure = Measure::fitting(&everything, bytes_max, None);
+    let is_large = everything.iter().map(|value| measure.size(value)).sum::<usize>() > bytes_max;
+    if bound.is_strict && is_large && !spans.is_empty() {
+        spans.iter_mut().for_each(skeleton);
+        cuts.push("spans[].attributes, spans[].events: get_traces with part /spans/0 and so on reads them".to_owned());
+    }
     let mut bytes = measure.size(&trace);
     measure.cut(&mut trace, "trace", &mut cuts);
     if let Some(conversation) = &mut conversation {
@@ -140,7 +157,7 @@ fn detail(
     let mut kept = 0;
     for (index, span) in spans.iter_mut().enumerate() {
         bytes += measure.size(span);
-        if bytes > REPLY_BYTES_MAX {
+        if bytes > bytes_max {
             break;
         }
         measure.cut(span, &format!("spans[{index}]"), &mut cuts);
@@ -150,9 +167,6 @@ fn detail(
     if kept < spans_total {
         cuts.push(format!("spans[{kept}..{spans_total}]"));
     }
-    let evals_total = provisional.len() + stored.total - stored.left_out;
-    provisional.extend(stored.items);
-    let evals = provisional.iter().take(EVALS_MAX).map(evaluation_value).collect::<Result<Vec<_>, _>>()?;
     if evals.len() < evals_total {
         cuts.push(format!("evals[{}..{evals_total}]", evals.len()));
     }
@@ -163,7 +177,11 @@ fn detail(
     }
     let mut reply = json!({ "untrusted": untrusted(UNTRUSTED), "trace": trace, "spans": spans, "evals": evals });
     if let (Some(mut conversation), Some((_, evaluation))) = (conversation, told) {
-        conversation["evaluation"] = evaluation_value(evaluation)?;
+        let mut told = vec![evaluation_value(evaluation)?];
+        if bound.is_strict {
+            told_short(&mut told, 0, &mut Cuts::default());
+        }
+        conversation["evaluation"] = told.pop().unwrap_or_default();
         reply["conversation"] = conversation;
         mark_evaluations(&mut reply, "conversation.evaluation");
     }
@@ -173,6 +191,39 @@ fn detail(
         reply["truncated"] = json!(truncated);
     }
     Ok(reply)
+}
+
+/// How large a reply may be.
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    bytes: usize,
+    /// A model reads it: nothing comes on top.
+    is_strict: bool,
+}
+
+/// Shortens evaluations to their verdicts, all but the newest when that takes less than half of the reply. The bytes
+/// that they take.
+fn told_short(evals: &mut [Value], bytes_max: usize, cuts: &mut Cuts) -> usize {
+    let newest_fits = evals.first().is_some_and(|newest| Measure::whole(newest) <= bytes_max / 2);
+    let kept = usize::from(newest_fits);
+    for evaluation in evals.iter_mut().skip(kept) {
+        if let Value::Object(fields) = evaluation {
+            fields.retain(|name, _| SHORT.contains(&name.as_str()));
+        }
+    }
+    if evals.len() > kept {
+        cuts.push(format!("evals[{kept}..{}]: their results; iris://evaluations/{{id}} has them", evals.len()));
+    }
+    evals.iter().map(Measure::whole).sum::<usize>().min(bytes_max)
+}
+
+/// Leaves of a span what says which it is, how it ended and how much there is.
+fn skeleton(span: &mut Value) {
+    let bytes = Measure::whole(span);
+    if let Value::Object(fields) = span {
+        fields.retain(|name, _| !matches!(name.as_str(), "attributes" | "events" | "scope"));
+        fields.insert("bytes".to_owned(), json!(bytes));
+    }
 }
 
 /// What several bare model calls of one conversation tell together.
@@ -191,7 +242,7 @@ fn conversation_value(told: &Conversation) -> Value {
     })
 }
 
-fn trace_value(trace: &Trace) -> Result<Value, serde_json::Error> {
+pub(super) fn trace_value(trace: &Trace) -> Result<Value, serde_json::Error> {
     let mut value = serde_json::to_value(trace)?;
     if let Some(fields) = value.as_object_mut() {
         // Whose it is and how far the journal was read are the sidecar's own affairs.
@@ -201,7 +252,7 @@ fn trace_value(trace: &Trace) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-fn span_value(span: &RawSpan) -> Value {
+pub(super) fn span_value(span: &RawSpan) -> Value {
     let mut value = Map::new();
     value.insert("span_id".to_owned(), json!(span.span_id));
     value.insert("parent_span_id".to_owned(), json!(span.parent_span_id));

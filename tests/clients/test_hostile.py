@@ -135,6 +135,33 @@ def everything_hostile(web, otlp_door):
     return ids
 
 
+def plain(text):
+    """As far as a rule's name may carry it."""
+    return "".join(letter for letter in text if letter.isprintable() and letter not in "\u2028\u2029")[:80]
+
+
+def hostile_rules(web, look):
+    """A rule of every attack: in its name, its description and what it looks for."""
+    for number in range(len(ATTACKS)):
+        name = plain(marked(number))
+        definition = {"type": "excludes_keywords", "config": {"keywords": [marked(number)[:200]]}}
+        rule = {"name": name, "description": marked(number)[:500], "eval_type": "safety", "severity": "critical", "definition": definition, "source_moment_id": plain(marked(number))}
+        status, deployed = ask(f"{web}/api/v1/tools/deploy_rule", rule)
+        assert status == 200, (status, deployed)
+        look("deploy_rule", deployed)
+        look("duplicate", ask(f"{web}/api/v1/tools/deploy_rule", rule)[1])
+        rule_id = deployed["rule"]["id"]
+        look("delete_rule", ask(f"{web}/api/v1/tools/delete_rule", {"rule_id": rule_id, "enabled": number % 2 == 0})[1])
+        inline = {"output": "zqhostile", "custom_rules": [{"name": name, "type": "excludes_keywords", "config": {"keywords": ["zqhostile"]}, "severity": "high"}]}
+        look("inline rule", ask(f"{web}/api/v1/tools/evaluate_output", inline)[1])
+    for path in ("rules", "rules/custom", "audit?limit=1000", "capabilities"):
+        look(path, ask(f"{web}/api/v1/{path}")[1])
+    judged = ask(f"{web}/api/v1/tools/evaluate_output", {"output": " ".join(marked(number)[:200] for number in range(len(ATTACKS)))})[1]
+    assert len(judged["critical_failures"]) >= len(ATTACKS) // 3, judged["critical_failures"]
+    look("evaluation by hostile rules", judged)
+    look("its reading", ask(f"{web}/api/v1/evaluations/{judged['id']}")[1])
+
+
 def hostile_text_stays_in_marked_fields(binary):
     with sidecar.sidecar(binary) as running:
         web = f"http://{running.runtime['web']}"
@@ -165,6 +192,9 @@ def hostile_text_stays_in_marked_fields(binary):
         for path in ("evaluations?limit=1000", "summary", "capabilities", "rules", "tools", "openapi.json", "health"):
             look(path, ask(f"{web}/api/v1/{path}")[1])
         mcp("tools/call", {"name": "get_traces", "arguments": {"include_summary": True, "limit": 1000}})
+        for trace_id in ids[:8]:
+            for part in ("", "/output", "/metadata", "/tool_calls", "/spans", "/spans/0/attributes"):
+                mcp("tools/call", {"name": "get_traces", "arguments": {"trace_id": trace_id, "part": part}})
         mcp("resources/read", {"uri": "iris://dashboard/summary"})
         for place, trace_id in enumerate(ids):
             detail = ask(f"{web}/api/v1/traces/{trace_id}")[1]
@@ -185,6 +215,9 @@ def hostile_text_stays_in_marked_fields(binary):
                 # A name that the caller itself made up comes back to it, short and without control characters.
                 if not any(arguments.get(name) for name in named) and "tool_calls" not in arguments:
                     look("refusal", error)
+        hostile_rules(web, look)
+        mcp("tools/call", {"name": "list_rules", "arguments": {}})
+        mcp("resources/read", {"uri": "iris://capabilities"})
         assert not found, json.dumps(found, indent=1)
 
 

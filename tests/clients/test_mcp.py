@@ -58,7 +58,7 @@ async def walk(client):
 async def resources(client, judged):
     """What can be read by address, and the prompt."""
     fixed = {str(one.uri) for one in await client.list_resources()}
-    assert {"iris://capabilities", "iris://dashboard/summary"} <= fixed, fixed
+    assert fixed == {"iris://capabilities", "iris://proof", "iris://dashboard/summary"}, fixed
     families = {one.uriTemplate if hasattr(one, "uriTemplate") else one.uri_template for one in await client.list_resource_templates()}
     assert families == {"iris://traces/{trace_id}", "iris://evaluations/{id}"}, families
 
@@ -69,6 +69,12 @@ async def resources(client, judged):
     assert again["verdict"] == judged["verdict"] and again["rule_results"] == judged["rule_results"]
     assert (await read(f"iris://traces/{judged['trace_id']}"))["trace"]["output"] == LEAK
     assert (await read("iris://dashboard/summary"))["total_traces"] >= 1
+    measured = await read("iris://proof")
+    assert "no_pii" in json.dumps(measured), list(measured)
+    listed = await client.call_tool("list_rules", {})
+    assert str(listed.content[1].uri) == "iris://proof", listed.content[1:]
+    piece = (await client.call_tool("get_traces", {"trace_id": judged["trace_id"], "part": "/output", "part_offset": 4})).structured_content
+    assert piece["part"]["text"] == LEAK[4:], piece["part"]
     able = await read("iris://capabilities")
     assert able["tools"] == TOOLS and able["judge"]["enabled"] is False, able
     try:

@@ -10,11 +10,25 @@ from sidecar import until
 
 TRACE, ROOT, UNKNOWN = "0af7651916cd43dd8448eb211c80319c", "00f067aa0ba902b7", "1" * 32
 KEYS = """
+mcp: {sql: true}
 keys:
-  - {name: red, key: red-key-0123456789, tenant: red, scopes: [read, write]}
-  - {name: blue, key: blue-key-0123456789, tenant: blue, scopes: [read, write, judge]}
+  - {name: red, key: red-key-0123456789, tenant: red, scopes: [read, write, admin]}
+  - {name: blue, key: blue-key-0123456789, tenant: blue, scopes: [read, write, judge, admin]}
   - {name: looker, key: looker-key-0123456789, tenant: red, scopes: [read]}
 """
+#: What is asked of the store in a tenant's own words; some of it is refused, none of it crosses.
+SQL = [
+    "SELECT * FROM traces",
+    "SELECT * FROM spans UNION ALL BY NAME SELECT * FROM spans",
+    "SELECT * FROM evaluations",
+    "SELECT output FROM traces WHERE trace_id = '$ID' OR true",
+    "SELECT (SELECT string_agg(output, ',') FROM iris.main.traces)",
+    "SELECT * FROM traces t, LATERAL (SELECT * FROM traces u WHERE u.trace_id = t.trace_id) x",
+    "WITH traces AS (SELECT * FROM traces) SELECT * FROM traces",
+    "WITH a AS (SELECT * FROM pieces), pieces AS (SELECT 1) SELECT * FROM a",
+    "SELECT output FROM traces EXCEPT SELECT output FROM iris.main.traces",
+    "SELECT tenant, output FROM iris.main.traces",
+]
 MINE = {"red": "crimson answer of the first house", "blue": "azure answer of the second house"}
 
 
@@ -72,6 +86,16 @@ def doors(running, key, trace_id, evaluation_id):
     yield "summary resource", mcp("resources/read", {"uri": "iris://dashboard/summary"})
     yield "evaluate_output", tool("evaluate_output", trace_id=trace_id)
     yield "evaluate by path", ask(f"{api}/evaluations", key, {"trace_id": trace_id})
+    for part in ("", "/output", "/spans", "/spans/0/attributes"):
+        yield f"part {part}", tool("get_traces", trace_id=trace_id, part=part)
+    for sql in SQL:
+        yield sql, tool("query_sql", sql=sql.replace("$ID", trace_id))
+        yield f"{sql} by path", ask(f"{api}/tools/query_sql", key, {"sql": sql.replace("$ID", trace_id)})
+    yield "sql without a statement", tool("query_sql")
+    yield "rules", tool("list_rules")
+    yield "custom rules", ask(f"{api}/rules/custom", key)
+    yield "audit", ask(f"{api}/audit", key)
+    yield "capabilities", ask(f"{api}/capabilities", key)
 
 
 def nothing_crosses(binary):
@@ -88,13 +112,18 @@ def nothing_crosses(binary):
                 return answer if answer.get("evals") and not answer["trace"]["in_progress"] else None
             mine[key] = until(f"{key} is judged", 20, judged)
             assert mine[key]["trace"]["output"] == MINE[key] and mine[key]["trace"]["agent_name"] == f"clerk-{key}", mine[key]["trace"]
+        for key in MINE:
+            rule = {"name": f"rule of {key}", "description": MINE[key], "eval_type": "custom", "definition": {"type": "excludes_keywords", "config": {"keywords": [MINE[key]]}}}
+            status, answer = ask(f"{web}/api/v1/tools/deploy_rule", key, rule)
+            assert status == 200 and "rule.name" in answer["untrusted"]["fields"], answer
         ids = {key: mine[key]["evals"][0]["id"] for key in MINE}
         assert ids["red"] != ids["blue"], "the tenant is part of what an evaluation id is made of"
         for key, other in (("red", "blue"), ("blue", "red")):
             for name, (status, answer) in doors(running, key, TRACE, ids[key]):
-                assert status in (200, 201), (key, name, status, answer)
+                refused = answer.get("error", {}).get("code") == "IRIS_INVALID_ARGUMENT" if isinstance(answer.get("error"), dict) else False
+                assert status in (200, 201) or (refused and "iris.main" in name or "pieces" in name or "BY NAME" in name), (key, name, status, answer)
                 text = json.dumps(answer)
-                assert MINE[other] not in text and f"clerk-{other}" not in text, (key, name, text[:2000])
+                assert MINE[other] not in text and f"clerk-{other}" not in text and f"rule of {other}" not in text, (key, name, text[:2000])
         # Nobody without a key, and no key beyond its scopes.
         for door in (f"http://{running.runtime['http']}", web):
             assert ask(f"{door}/v1/traces", None, spans("red"))[0] == 401

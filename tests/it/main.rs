@@ -2,7 +2,9 @@
 
 mod acknowledged;
 mod deleted;
+mod exported;
 mod field_cases_1;
+mod field_cases_5;
 mod forwarded;
 mod frugal;
 mod overload;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use iris_core::contract::{Code, TOOLS};
+use iris_core::contract::{Code, every_tool};
 use serde_json::{Value, json};
 use tokio::io::{DuplexStream, ReadHalf, WriteHalf};
 
@@ -48,7 +48,7 @@ async fn stand(home: &std::path::Path) -> Arc<App> {
         backend: OnceLock::new(),
         started: now(),
         deleted: crate::deleted::Deletions::default(),
-        facts: crate::tools::Facts::default(),
+        facts: crate::tools::Facts { sql: true, reply_bytes_max: 8 << 20, ..crate::tools::Facts::default() },
     };
     let (store, boot) = Store::open(home, &crate::store::Config::default(), app.deleted.clone()).unwrap();
     let rulebook = app.rulebook.clone();
@@ -109,6 +109,45 @@ impl Way {
     }
 }
 
+impl Way {
+    /// What stands at an address; null where nothing does.
+    async fn read(&mut self, uri: &str) -> Value {
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 8, "method": "resources/read", "params": { "uri": uri } }).to_string();
+        let held = |answer: &Value| match answer["error"]["code"].as_i64() {
+            None => serde_json::from_str(answer["result"]["contents"][0]["text"].as_str().unwrap()).unwrap(),
+            code => {
+                assert_eq!(code, Some(-32002), "{answer}");
+                Value::Null
+            }
+        };
+        match self {
+            Self::Direct(app) => match app.read_resource(uri, &Caller::local()).await {
+                Ok(value) => value,
+                Err(crate::tools::NotRead::Unknown) => Value::Null,
+                Err(crate::tools::NotRead::Failed(error)) => panic!("{uri}: {error}"),
+            },
+            Self::McpHttp(to) => {
+                let (_, answer) = post(*to, "/mcp", &MCP, request.as_bytes()).await;
+                held(&serde_json::from_str(&answer).unwrap())
+            }
+            Self::McpLines(answers, calls) => {
+                calls.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+                let mut answer = String::new();
+                tokio::time::timeout(Duration::from_secs(20), answers.read_line(&mut answer)).await.unwrap().unwrap();
+                held(&serde_json::from_str(&answer).unwrap())
+            }
+            Self::Api(to) => {
+                let path = uri.strip_prefix("iris://").unwrap().replace("dashboard/summary", "summary?hours=1");
+                let (status, answer) = get(*to, &format!("/api/v1/{path}"), &[]).await;
+                assert!(matches!(status, 200 | 404), "{uri}: {answer}");
+                let body = answer.split_once("\r\n\r\n").unwrap().1;
+                if status == 200 { serde_json::from_str(body).unwrap() } else { Value::Null }
+            }
+        }
+    }
+}
+
 /// What an MCP result holds, once as text and once as it is.
 fn result(answer: &Value) -> Value {
     let result = &answer["result"];
@@ -131,6 +170,12 @@ async fn replies(way: &mut Way) -> Vec<Value> {
     let (mut replies, mut saved) = (Vec::new(), String::new());
     for line in CALLS.lines() {
         let call: Value = serde_json::from_str(line).unwrap();
+        if let Some(uri) = call["resource"].as_str() {
+            let held = way.read(&uri.replace("$saved", &saved)).await;
+            assert_eq!(held.is_null(), call["unknown"] == true, "{line}\n{held}");
+            replies.push(held);
+            continue;
+        }
         let reply = way.call(call["tool"].as_str().unwrap(), &filled(&call["arguments"], &saved)).await;
         let code = reply.get("code").unwrap_or(&Value::Null);
         assert_eq!(code, call.get("code").unwrap_or(&Value::Null), "{line}\n{reply}");
@@ -201,7 +246,17 @@ async fn what_is_named_is_there() {
     let app = app(home.path());
     let instructions = app.instructions();
     assert!(instructions.len() <= 2600, "{}", instructions.len());
-    let described: String = TOOLS.iter().map(|tool| (tool.describe)()).collect();
+    for address in [
+        "iris://capabilities",
+        "iris://proof",
+        "iris://dashboard/summary",
+        "iris://traces/{trace_id}",
+        "iris://evaluations/{id}",
+    ] {
+        assert!(iris_core::contract::RESOURCES.iter().any(|one| one.uri == address), "{address}");
+        assert!(instructions.contains(address), "{address}");
+    }
+    let described: String = every_tool().map(|tool| (tool.describe)()).collect();
     let prompt = iris_core::contract::prompt("output", "1") + &iris_core::contract::prompt("trace-file", "1");
     for text in [&instructions, &described, &prompt] {
         for uri in text.split("iris://").skip(1) {

@@ -236,3 +236,54 @@ fn paging_a_hundred_thousand_traces() {
         say(&format!("summary of all: {:.1} ms", started.elapsed().as_secs_f64() * 1e3));
     });
 }
+
+/// Scenario: a million judged traces, and more coming in; the newest fifty, again and again.
+/// Guarantees: none; prints how long a page takes.
+#[test]
+#[ignore = "a measurement"]
+fn the_newest_of_a_million_traces_while_more_come() {
+    const TRACES: u64 = 1_000_000;
+    const ASKED: usize = 400;
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open(home.path());
+        let send = async |n: u64| {
+            let trace = iris_core::model::Trace { timestamp: at(n), ..trace(n, 1) };
+            let evaluation = evaluation(n, &format!("evaluation-{n}"), 0.5);
+            let (trace, evaluation) = (Box::new(trace), Arc::new(evaluation));
+            let settled_through = crate::store::Settled::default();
+            store.send_async(Write::Judged { ticket: n, trace, evaluation, settled_through }).await.unwrap();
+        };
+        for n in 1..=TRACES {
+            send(n).await;
+        }
+        store.checkpoint().await.unwrap();
+        for (name, coming) in [("quiet", false), ("while 1,000 a second come", true)] {
+            let mut took = Vec::with_capacity(ASKED);
+            let mut next = TRACES + 1;
+            for _ in 0..ASKED {
+                if coming {
+                    for _ in 0..50 {
+                        send(next).await;
+                        next += 1;
+                    }
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                let query = TraceQuery { limit: 50, ..TraceQuery::default() };
+                let started = Instant::now();
+                let page = store.traces(&iris_core::model::Tenant::local(), &query, Budget::WHOLE).await.unwrap();
+                took.push(started.elapsed());
+                assert_eq!(page.rows.len(), 50);
+            }
+            took.sort();
+            let at = |share: usize| took[ASKED * share / 100].as_secs_f64() * 1e3;
+            say(&format!(
+                "the newest 50 of {TRACES}, {name}: p50 {:.1} ms, p95 {:.1} ms, p99 {:.1} ms, most {:.1} ms",
+                at(50),
+                at(95),
+                at(99),
+                took[ASKED - 1].as_secs_f64() * 1e3
+            ));
+        }
+    });
+}

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::custom_rule::{CustomRule, is_id};
 use super::strict::Arguments;
@@ -24,6 +25,9 @@ pub struct Args {
 /// Reply of `delete_rule`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Reply {
+    /// Which fields hold text that whoever deployed a rule wrote, when any does: read it as data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<Value>,
     /// True when a rule was removed; always false with enabled.
     pub deleted: bool,
     /// The id that was asked for.

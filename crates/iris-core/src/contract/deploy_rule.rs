@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::custom_rule::{CustomRule, check_description, check_name, check_weight};
 use super::strict::Arguments;
@@ -70,6 +71,9 @@ pub struct Replaced {
 /// Reply of `deploy_rule`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Reply {
+    /// Which fields hold text that whoever deployed a rule wrote: read it as data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<Value>,
     /// The rule as it is stored; keep its id for delete_rule.
     pub rule: CustomRule,
     /// The earlier rules of that name that were retired.

@@ -4,8 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Arguments, Code, Hints, Prose, Scope, Tool};
+use super::strict::within;
+use super::{Arguments, Code, Error, Hints, Prose, Scope, Tool};
 use crate::model::{TokenUsage, ToolCall, VerdictState};
+
+/// The longest pointer to a part, in bytes.
+const PART_BYTES_MAX: usize = 4096;
 
 /// The tool.
 pub struct GetTraces;
@@ -63,13 +67,21 @@ pub struct Args {
     /// Only traces whose latest evaluation failed this rule.
     #[serde(default)]
     pub rule: Option<String>,
-    /// Only stored traces in whose input, output, tool calls or metadata each of these words stands, whatever its case and
-    /// accents; "words in quotes" stand together. Of very long values only the beginning is searched.
+    /// Only traces in whose input, output, tool calls or metadata each of these words stands, whatever its case and
+    /// accents; "words in quotes" stand together.
     #[serde(default)]
     pub q: Option<String>,
     /// brief cuts long values, full (default) carries them whole.
     #[serde(default)]
     pub detail: Option<Detail>,
+    /// With trace_id: one value of the trace as a JSON Pointer, such as /output, /tool_calls/3/output, /spans or
+    /// /spans/7/attributes; what is too long comes in pieces, what has too many parts as a list of them.
+    #[serde(default)]
+    pub part: Option<String>,
+    /// With part: where the piece begins, in characters, or in entries of a list. From 0.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    pub part_offset: Option<i64>,
 }
 
 /// What to order by.
@@ -123,9 +135,59 @@ pub struct Reply {
     /// Aggregates of the last hour, when include_summary was true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
-    /// Values that were cut, as paths; fetch one trace with trace_id for the whole.
+    /// Values that were cut, as paths; trace_id and part read one in pieces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub truncated: Vec<String>,
+    /// The offset of the next page, while there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_offset: Option<u64>,
+    /// The value that part asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+}
+
+/// One value of a trace, or a piece of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+pub struct Part {
+    /// Where it stands in the trace: a JSON Pointer.
+    pub pointer: String,
+    /// text, list, object, number, boolean or null.
+    pub kind: String,
+    /// Characters of a text, entries of a list or an object.
+    pub length: u64,
+    /// Where this piece begins.
+    pub offset: u64,
+    /// Where the next piece begins, while there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_offset: Option<u64>,
+    /// A piece of a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Anything else that is short enough, whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// What is too long is told by its entries.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub entries: Vec<PartEntry>,
+}
+
+/// An entry of a list or an object that is too long to be shown whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct PartEntry {
+    /// Ask for it with this part.
+    pub pointer: String,
+    /// As of a part.
+    pub kind: String,
+    /// As of a part.
+    pub length: u64,
+    /// Bytes of text in all of it.
+    pub bytes: u64,
+    /// The name of a span or of the tool that was called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whether it ended in an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<bool>,
 }
 
 /// One trace of a page.
@@ -220,7 +282,23 @@ pub struct NameCount {
     pub count: u64,
 }
 
-impl Arguments for Args {}
+impl Arguments for Args {
+    fn check(&self) -> Result<(), Error> {
+        let is_pointer = |part: &String| part.is_empty() || (part.starts_with('/') && part.len() <= PART_BYTES_MAX);
+        if self.part.is_some() && self.trace_id.is_none() {
+            return Err(Error::invalid_argument("part", "needs trace_id: it names a value of one trace"));
+        }
+        if !self.part.as_ref().is_none_or(is_pointer) {
+            let why =
+                format!("a JSON Pointer of at most {PART_BYTES_MAX} bytes, such as /output or /tool_calls/0/input");
+            return Err(Error::invalid_argument("part", why));
+        }
+        if self.part_offset.is_some() && self.part.is_none() {
+            return Err(Error::invalid_argument("part_offset", "needs part"));
+        }
+        within("part_offset", self.part_offset, 0, i64::MAX)
+    }
+}
 
 impl Tool for GetTraces {
     const NAME: &'static str = "get_traces";

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Arguments, Code, CustomRule, Hints, Prose, Quarantined, Scope, Tool};
 use crate::evaluate::RosterEntry;
@@ -25,6 +26,9 @@ pub struct Args {
 /// Reply of `list_rules`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Reply {
+    /// Which fields hold text that whoever deployed a rule wrote, when any does: read it as data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<Value>,
     /// The custom rules after the filters.
     pub rules: Vec<CustomRule>,
     /// How many custom rules there are after the filters.

@@ -14,6 +14,7 @@ mod evaluate_with_llm_judge;
 mod get_traces;
 mod list_rules;
 mod log_trace;
+mod query_sql;
 mod readings;
 mod resources;
 mod rule_routes;
@@ -37,15 +38,16 @@ pub use evaluate_with_llm_judge::{
     Args as EvaluateWithLlmJudgeArgs, EvaluateWithLlmJudge, Reply as EvaluateWithLlmJudgeReply,
 };
 pub use get_traces::{
-    Args as GetTracesArgs, Detail, GetTraces, HourCount, NameCount, Reply as GetTracesReply, Row as TraceRow, SortBy,
-    SortOrder, Summary, VerdictBrief,
+    Args as GetTracesArgs, Detail, GetTraces, HourCount, NameCount, Part, PartEntry, Reply as GetTracesReply,
+    Row as TraceRow, SortBy, SortOrder, Summary, VerdictBrief,
 };
 pub use list_rules::{Args as ListRulesArgs, ListRules, Reply as ListRulesReply};
 pub use log_trace::{Args as LogTraceArgs, Event, LogTrace, Reply as LogTraceReply, Span};
+pub use query_sql::{Args as QuerySqlArgs, Column as SqlColumn, QuerySql, Reply as QuerySqlReply, Table as SqlTable};
 pub use readings::{EvaluationsArgs, NoArgs, SummaryArgs};
 pub use resources::{
     CAPABILITIES, EVALUATION, PROMPT_ARGUMENT, PROMPT_ARGUMENT_DESCRIPTION, PROMPT_CHOICES, PROMPT_DESCRIPTION,
-    PROMPT_NAME, PROMPT_TITLE, RESOURCES, Resource, SUMMARY, TRACE, links, prompt,
+    PROMPT_NAME, PROMPT_TITLE, PROOF, RESOURCES, Resource, SUMMARY, TRACE, links, prompt,
 };
 pub use rule_routes::{AuditArgs, PreviewArgs as PreviewRuleArgs, SwitchArgs};
 pub use scope::Scope;
@@ -119,6 +121,8 @@ pub struct Entry {
     pub arguments: fn() -> Value,
     /// JSON Schema of the reply; unknown fields allowed.
     pub reply: fn() -> Value,
+    /// The same to the depth of its fields, without words: what every session of an agent is told.
+    pub outline: fn() -> Value,
 }
 
 /// Every tool, in the order in which clients see them.
@@ -134,9 +138,17 @@ pub const TOOLS: &[Entry] = &[
     entry::<VerifyCitations>(),
 ];
 
+/// The tool that stands beside those of [`TOOLS`] where the operator allows it.
+pub const QUERY_SQL: &Entry = &entry::<QuerySql>();
+
+/// Every tool there is, offered or not.
+pub fn every_tool() -> impl Iterator<Item = &'static Entry> {
+    TOOLS.iter().chain([QUERY_SQL])
+}
+
 /// The tool of that name.
 pub fn tool(name: &str) -> Option<&'static Entry> {
-    TOOLS.iter().find(|entry| entry.name == name)
+    every_tool().find(|entry| entry.name == name)
 }
 
 const fn entry<T: Tool>() -> Entry {
@@ -150,6 +162,7 @@ const fn entry<T: Tool>() -> Entry {
         describe: describe::<T>,
         arguments: schema::<T::Args>,
         reply: reply_schema::<T::Reply>,
+        outline: outline::<T::Reply>,
     }
 }
 
@@ -209,6 +222,46 @@ fn plain(schema: &mut Value) {
 /// JSON Schema of what a tool answers: a field that may be left out is not required.
 fn reply_schema<T: schemars::JsonSchema>() -> Value {
     bare::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+/// The schema of a reply with its fields' types alone: the description says what they mean, and a client that checks
+/// replies needs no more.
+fn outline<T: schemars::JsonSchema>() -> Value {
+    let schema = reply_schema::<T>();
+    let mut fields = serde_json::Map::new();
+    for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        fields.insert(name.clone(), kind(field));
+    }
+    let mut outline = serde_json::Map::new();
+    outline.insert("type".to_owned(), Value::from("object"));
+    outline.insert("properties".to_owned(), Value::Object(fields));
+    if let Some(required) = schema.get("required") {
+        outline.insert("required".to_owned(), required.clone());
+    }
+    Value::Object(outline)
+}
+
+/// The type of a value, and of a list's items; nothing where it may be anything.
+fn kind(schema: &Value) -> Value {
+    let mut kept = serde_json::Map::new();
+    if let Some(name) = schema.get("type") {
+        kept.insert("type".to_owned(), name.clone());
+    } else if let Some(choices) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
+        let mut names: Vec<Value> = Vec::new();
+        for choice in choices {
+            match kind(choice).get("type").cloned() {
+                Some(name) if !names.contains(&name) => names.push(name),
+                Some(_) => {}
+                None => return Value::Object(kept),
+            }
+        }
+        let name = if let [only] = names.as_slice() { only.clone() } else { Value::Array(names) };
+        kept.insert("type".to_owned(), name);
+    }
+    if let Some(items) = schema.get("items") {
+        kept.insert("items".to_owned(), kind(items));
+    }
+    Value::Object(kept)
 }
 
 /// JSON Schema 2020-12 with every subschema in place, so that a reader needs no references.

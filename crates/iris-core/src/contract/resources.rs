@@ -39,6 +39,15 @@ pub const CAPABILITIES: Resource = Resource {
                   retention. Names and numbers only, never a key.",
 };
 
+/// How often the rules are right.
+pub const PROOF: Resource = Resource {
+    uri: "iris://proof",
+    name: "proof",
+    title: "How often the rules are right",
+    description: "Per rule what was measured: counts, precision, recall and F1 with 95% intervals, predictive values at four prevalences, and \
+                  whether others labelled the texts or the rule's authors did.",
+};
+
 /// The last hour in figures.
 pub const SUMMARY: Resource = Resource {
     uri: "iris://dashboard/summary",
@@ -64,7 +73,7 @@ pub const EVALUATION: Resource = Resource {
 };
 
 /// Every resource, in the order in which clients see them.
-pub const RESOURCES: &[Resource] = &[CAPABILITIES, SUMMARY, TRACE, EVALUATION];
+pub const RESOURCES: &[Resource] = &[CAPABILITIES, PROOF, SUMMARY, TRACE, EVALUATION];
 
 /// The addresses of what a tool's reply speaks of.
 pub fn links(tool: &str, reply: &Value) -> Vec<String> {
@@ -79,6 +88,7 @@ pub fn links(tool: &str, reply: &Value) -> Vec<String> {
         "evaluate_output" | "evaluate_with_llm_judge" | "verify_citations" => {
             [at(&EVALUATION, &reply["id"]), at(&TRACE, &reply["trace_id"])]
         }
+        "list_rules" => [Some(PROOF.uri.to_owned()), None],
         _ => [None, None],
     };
     found.into_iter().flatten().collect()

@@ -78,7 +78,7 @@ fn a_value_that_cannot_be_meant_is_refused_by_its_field() {
 
 #[test]
 fn every_description_has_the_five_parts_within_450_words_and_names_every_reply_field() {
-    for entry in TOOLS {
+    for entry in every_tool() {
         let text = (entry.describe)();
         for part in ["What it does. ", "When not to use it. ", "Returns. ", "Errors. ", "Siblings. "] {
             assert!(text.contains(part), "{}: {part}", entry.name);
@@ -127,8 +127,8 @@ fn walk(
 }
 
 #[test]
-fn argument_schemas_keep_to_what_every_client_reads() {
-    for entry in TOOLS {
+fn g5_04_argument_schemas_keep_to_what_every_client_reads() {
+    for entry in every_tool() {
         let schema = (entry.arguments)();
         assert_eq!(
             (&schema["type"], &schema["additionalProperties"]),
@@ -157,7 +157,7 @@ fn argument_schemas_keep_to_what_every_client_reads() {
 /// A reply may hold null, so its schema has lists of types; nothing else that a client is known to stumble over.
 #[test]
 fn reply_schemas_are_objects_and_self_contained() {
-    for entry in TOOLS {
+    for entry in every_tool() {
         let schema = (entry.reply)();
         assert_eq!(schema["type"], json!("object"), "{}", entry.name);
         assert!(schema.get("additionalProperties").is_none(), "{}: a field may be added", entry.name);
@@ -165,33 +165,37 @@ fn reply_schemas_are_objects_and_self_contained() {
         for word in ["$ref", "$defs", "$schema"] {
             assert!(!text.contains(word), "{}: {word}", entry.name);
         }
-        walk(&schema, entry.name, &mut |path, fields| {
-            assert!(
-                fields.get("type").is_none_or(|kind| kind != "array") || fields.contains_key("items"),
-                "{path}: no items"
-            );
-        });
+        let outline = (entry.outline)();
+        assert_eq!((&outline["type"], &outline["required"]), (&json!("object"), &schema["required"]), "{}", entry.name);
+        for schema in [&schema, &outline] {
+            walk(schema, entry.name, &mut |path, fields| {
+                assert!(
+                    fields.get("type").is_none_or(|kind| kind != "array") || fields.contains_key("items"),
+                    "{path}: no items"
+                );
+            });
+        }
     }
 }
 
 /// Every session of an agent pays for the list, so it has a ceiling.
 #[test]
-fn the_list_of_tools_is_bounded() {
+fn g5_02_the_list_of_tools_is_bounded() {
     let sizes: Vec<(&str, usize)> = TOOLS
         .iter()
         .map(|entry| {
             let size =
-                (entry.describe)().len() + (entry.arguments)().to_string().len() + (entry.reply)().to_string().len();
+                (entry.describe)().len() + (entry.arguments)().to_string().len() + (entry.outline)().to_string().len();
             (entry.name, size)
         })
         .collect();
     let bytes: usize = sizes.iter().map(|(_, size)| size).sum();
-    assert!(bytes < 70_000, "{bytes}: {sizes:?}");
+    assert!(bytes < 40_000, "{bytes}: {sizes:?}");
 }
 
 #[test]
 fn siblings_exist_and_every_code_has_a_recovery() {
-    for entry in TOOLS {
+    for entry in every_tool() {
         assert!(!entry.siblings.is_empty(), "{}", entry.name);
         for (name, _) in entry.siblings {
             assert!(*name != entry.name && tool(name).is_some(), "{}: {name}", entry.name);
@@ -285,6 +289,7 @@ fn a_failure_of_a_judge_says_how_and_what_it_cost() {
 fn an_address_belongs_to_one_resource() {
     for (uri, name, id) in [
         ("iris://capabilities", "capabilities", ""),
+        ("iris://proof", "proof", ""),
         ("iris://dashboard/summary", "dashboard-summary", ""),
         ("iris://traces/0af7651916cd43dd8448eb211c80319c", "trace", "0af7651916cd43dd8448eb211c80319c"),
         ("iris://evaluations/x-1", "evaluation", "x-1"),
@@ -298,4 +303,5 @@ fn an_address_belongs_to_one_resource() {
         assert!(RESOURCES.iter().all(|one| one.matches(uri).is_none()), "{uri}");
     }
     assert_ne!(prompt("output", "1"), prompt("trace-file", "1"));
+    assert_eq!(links("list_rules", &json!({ "rules": [] })), ["iris://proof"]);
 }

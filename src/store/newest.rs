@@ -1,0 +1,137 @@
+//! The newest of a large table, found near its end.
+//!
+//! Rows come in nearly the order of time, so the end of a table says how new a row must be to stand on the first pages;
+//! the engine passes over every group of rows that is older. What is found is the same as by sorting everything.
+
+use std::collections::HashMap;
+
+use duckdb::ToSql;
+use duckdb::types::Value;
+use iris_core::contract::SortBy;
+use iris_core::model::{Tenant, TraceId};
+
+use super::Error;
+use super::page::Place;
+use super::query::TraceQuery;
+use super::reader::Reader;
+use super::spans::trace_id;
+
+/// Rows at the end of a table that are looked at first.
+const END_ROWS: i64 = 16_384;
+
+/// Traces of the first pages; what lies further back is sorted whole.
+const FIRST_MAX: u64 = 1200;
+
+/// Rows beyond what a page needs, for versions that a newer one replaces: so many, and as many more as a quarter of the
+/// page.
+const SPARE_ROWS: u64 = 64;
+
+/// The newest traces and how many there are, when nothing else is asked for and they stand near the end.
+pub(super) fn newest(
+    reader: &Reader<'_>,
+    tenant: &Tenant,
+    query: &TraceQuery,
+) -> Result<Option<(Vec<Place>, u64)>, Error> {
+    let wanted = query.offset.saturating_add(query.limit.into());
+    let plain = TraceQuery { limit: query.limit, offset: query.offset, ..TraceQuery::default() };
+    if *query != plain || query.sort_by != SortBy::Timestamp || wanted > FIRST_MAX {
+        return Ok(None);
+    }
+    let tenant = tenant.as_str();
+    let candidates = wanted + wanted / 4 + SPARE_ROWS;
+    let Some((from, to)) = end(reader, "traces")? else { return Ok(None) };
+    let sql = format!(
+        "SELECT min(timestamp), count(*) FROM (SELECT timestamp FROM traces WHERE rowid BETWEEN {from} AND {to} AND tenant = ? \
+         ORDER BY timestamp DESC LIMIT {candidates})"
+    );
+    let bound = reader.first(&sql, &[&tenant], |row| {
+        let read = || -> duckdb::Result<(Value, u64)> { Ok((row.get(0)?, row.get(1)?)) };
+        read().map_err(Error::engine)
+    })?;
+    let Some((oldest, _)) = bound.filter(|(_, rows)| *rows == candidates) else { return Ok(None) };
+    let sql = format!(
+        "SELECT rowid, trace_id, version FROM traces WHERE tenant = ? AND timestamp >= ? \
+         ORDER BY timestamp DESC, trace_id LIMIT {candidates}"
+    );
+    let rows: Vec<(i64, Vec<u8>, u32)> = reader.rows(&sql, &[&tenant, &oldest], |row| {
+        let read = || -> duckdb::Result<(i64, Vec<u8>, u32)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
+        read().map_err(Error::engine)
+    })?;
+    let replaced = versions(reader, tenant, &rows)?;
+    let standing = |(_, id, version): &&(i64, Vec<u8>, u32)| replaced.get(id).is_none_or(|newest| newest == version);
+    let found: Vec<Place> = rows.iter().filter(standing).map(|(place, id, _)| (*place, trace_id(id).ok())).collect();
+    if (found.len() as u64) < wanted {
+        return Ok(None);
+    }
+    // The first version of every trace is 1, and all of them are deleted together.
+    let total = reader.first("SELECT count(*) FROM traces WHERE tenant = ? AND version = 1", &[&tenant], |row| {
+        row.get(0).map_err(Error::engine)
+    })?;
+    let skip = usize::try_from(query.offset).unwrap_or(usize::MAX);
+    let take = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    Ok(Some((found.into_iter().skip(skip).take(take).collect(), total.unwrap_or_default())))
+}
+
+/// The rows of the latest evaluations of these traces: those at the end of the table first, and only for traces without
+/// one there the whole of it. An evaluation that comes later is further on.
+pub(super) fn judged(reader: &Reader<'_>, tenant: &Tenant, ids: &[TraceId]) -> Result<Vec<i64>, Error> {
+    let (mut found, mut missing) = (Vec::new(), ids.to_vec());
+    if let Some((from, to)) = end(reader, "evaluations")? {
+        let near = latest(reader, tenant, &missing, &format!(" AND rowid BETWEEN {from} AND {to}"))?;
+        missing.retain(|id| !near.contains_key(id.as_bytes().as_slice()));
+        found.extend(near.into_values());
+        if from == 0 {
+            return Ok(found);
+        }
+    }
+    found.extend(latest(reader, tenant, &missing, "")?.into_values());
+    Ok(found)
+}
+
+fn latest(
+    reader: &Reader<'_>,
+    tenant: &Tenant,
+    ids: &[TraceId],
+    where_else: &str,
+) -> Result<HashMap<Vec<u8>, i64>, Error> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = format!(
+        "SELECT trace_id, arg_max(rowid, (created_at, rowid)) FROM evaluations WHERE tenant = ? AND trace_id IN ({}){where_else} \
+         GROUP BY trace_id",
+        vec!["?"; ids.len()].join(", ")
+    );
+    let tenant = tenant.as_str();
+    let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
+    let mut bound: Vec<&dyn ToSql> = vec![&tenant];
+    bound.extend(ids.iter().map(|id| id as &dyn ToSql));
+    let rows: Vec<(Vec<u8>, i64)> = reader.rows(&sql, &bound, |row| {
+        let read = || -> duckdb::Result<(Vec<u8>, i64)> { Ok((row.get(0)?, row.get(1)?)) };
+        read().map_err(Error::engine)
+    })?;
+    Ok(rows.into_iter().collect())
+}
+
+/// The newest version of those that have more than one.
+fn versions(reader: &Reader<'_>, tenant: &str, rows: &[(i64, Vec<u8>, u32)]) -> Result<HashMap<Vec<u8>, u32>, Error> {
+    let sql = format!(
+        "SELECT trace_id, max(version) FROM traces WHERE tenant = ? AND version > 1 AND trace_id IN ({}) GROUP BY trace_id",
+        vec!["?"; rows.len()].join(", ")
+    );
+    let mut bound: Vec<&dyn ToSql> = vec![&tenant];
+    bound.extend(rows.iter().map(|(_, id, _)| id as &dyn ToSql));
+    let found: Vec<(Vec<u8>, u32)> = reader.rows(&sql, &bound, |row| {
+        let read = || -> duckdb::Result<(Vec<u8>, u32)> { Ok((row.get(0)?, row.get(1)?)) };
+        read().map_err(Error::engine)
+    })?;
+    Ok(found.into_iter().collect())
+}
+
+/// The numbers of the rows at the end of a table; nothing where it is empty.
+fn end(reader: &Reader<'_>, table: &str) -> Result<Option<(i64, i64)>, Error> {
+    let last: Option<i64> = reader
+        .first(&format!("SELECT max(rowid) FROM {table}"), &[], |row| row.get(0).map_err(Error::engine))?
+        .flatten();
+    Ok(last.map(|last| ((last - END_ROWS).max(0), last)))
+}
