@@ -5,6 +5,7 @@ CARGO ?= cargo
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 
 .PHONY: help lib demo release image check test bench
+.PHONY: help lib demo release check test faults bench
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
@@ -31,6 +32,9 @@ check: lib ## The quick loop: format, lints, licences, core tests
 
 test: lib ## Every test, with a table of suites at the end
 	@scripts/test
+
+faults: lib ## Harm files, fill disks and kill processes, many times over (as root also on small file systems)
+	IRIS_FAULTS=long $(CARGO) test --workspace --test it faults -- --nocapture --test-threads 1
 
 bench: lib ## Measure the receiving, judging and storing of spans
 	@scripts/bench

@@ -6,7 +6,9 @@ mod demo;
 mod eval;
 mod mcp;
 mod proof;
+mod purge;
 mod serve;
+mod store_apart;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -45,6 +47,13 @@ enum Command {
     Eval(eval::Eval),
     /// Measure how often the rules are right, on the cases in this program and on labelled sets of your own
     Proof(proof::Proof),
+    /// Delete traces and every byte of them, while no sidecar runs
+    Purge(purge::Purge),
+    /// Check every row of the database, while no sidecar runs
+    StoreCheck(store_apart::StoreCheck),
+    /// Not for people: the sidecar calls it
+    #[command(name = crate::store::APART, hide = true)]
+    StoreApart(store_apart::StoreApart),
     /// Check the configuration and print what is in effect
     CheckConfig(check_config::CheckConfig),
 }
@@ -96,12 +105,15 @@ impl From<io::Error> for Stop {
 pub fn main() -> ExitCode {
     // One TLS provider for every client; a second call in one process changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let done = match Cli::parse().command {
+    let done = match Cli::parse_from(arguments()).command {
         Command::Serve(serve) => serve.run(),
         Command::Mcp(mcp) => mcp.run(),
         Command::Demo(demo) => demo.run(),
         Command::Eval(eval) => eval.run(),
         Command::Proof(proof) => proof.run(),
+        Command::Purge(purge) => purge.run(),
+        Command::StoreCheck(check) => check.run(),
+        Command::StoreApart(apart) => apart.run(),
         Command::CheckConfig(check) => check.run(),
     };
     match done {
@@ -111,6 +123,12 @@ pub fn main() -> ExitCode {
             ExitCode::from(stop.code)
         }
     }
+}
+
+/// As they were given; `--purge`, by which the command was known, is the command.
+fn arguments() -> impl Iterator<Item = std::ffi::OsString> {
+    let is_flag = |(index, one): &(usize, std::ffi::OsString)| *index == 1 && one == "--purge";
+    std::env::args_os().enumerate().map(move |one| if is_flag(&one) { "purge".into() } else { one.1 })
 }
 
 impl Settings {

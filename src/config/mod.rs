@@ -187,12 +187,23 @@ impl Config {
         problems.extend(self.journal.problems());
         problems.extend(self.assembly.problems());
         problems.extend(self.cost.problems());
-        problems.extend(self.store.problems());
+        problems.extend(self.store().problems());
         problems.extend(self.eval.problems());
         if !self.eval.rule_lists.is_empty() {
             problems.push("eval.rule_lists is not available yet: no rule reads a list; leave it out".to_owned());
         }
         problems
+    }
+
+    /// The store's settings with the sections that it obeys too.
+    pub fn store(&self) -> crate::store::Config {
+        crate::store::Config { retention: self.retention.clone(), erase: self.erase.clone(), ..self.store.clone() }
+    }
+
+    /// The journal's settings within what `retention.bytes_max` leaves it.
+    pub fn journal(&self) -> crate::journal::Config {
+        let bytes_max = self.journal.bytes_max.min(self.retention.journal_bytes_max());
+        crate::journal::Config { bytes_max, ..self.journal.clone() }
     }
 
     /// The folder that holds everything, `~` resolved.

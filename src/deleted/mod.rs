@@ -1,55 +1,109 @@
 //! Which traces were deleted. What of them still comes, from a late sender, a replayed journal or the queue to the
 //! collector, goes nowhere.
 //!
-//! Owns `home/deleted.jsonl`, a line a deletion, oldest first. [`Deletions::add`] returns once the line is on disk, and
-//! from then on every room that asks is told. The newest [`KEPT_MAX`] are kept: a trace deleted before as many others
-//! may come back when a sender sends it again.
+//! Owns `home/deleted.jsonl`, a line a deletion, oldest first, and among them the lines that say up to where the journal
+//! is rid of them. [`Deletions::add`] returns once the line is on disk, and from then on every room that asks is told.
+//! The newest [`KEPT_MAX`] are kept: a trace deleted before as many others may come back when a sender sends it again.
 
-use std::collections::{HashSet, VecDeque};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+mod file;
+mod left;
+#[cfg(test)]
+mod tests;
 
-use iris_core::model::{RowKey, Tenant, TraceId};
-use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use iris_core::model::{RowKey, Tenant, Timestamp};
+use tokio::sync::watch;
+
+pub use left::Left;
+
+use file::{Line, Lines};
 
 /// Deletions that are remembered: some tens of megabytes.
 pub const KEPT_MAX: usize = 262_144;
-const FILE: &str = "deleted.jsonl";
-
-#[derive(Serialize, Deserialize)]
-struct Line {
-    tenant: Tenant,
-    trace_id: TraceId,
-}
 
 /// The deletions of a home; clones share one set. The default one remembers in memory only.
 #[derive(Debug, Clone, Default)]
 pub struct Deletions {
     known: Arc<RwLock<Known>>,
-    file: Arc<Mutex<Option<File>>>,
+    file: Arc<Mutex<Option<Lines>>>,
+    asked: Arc<watch::Sender<u64>>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     keys: HashSet<RowKey>,
-    order: VecDeque<RowKey>,
+    /// Each with when it was asked for.
+    order: VecDeque<(RowKey, Timestamp)>,
+    /// Evaluations of a tenant that are of no trace and were made before the first time are gone; and when that was
+    /// asked for.
+    evaluations: HashMap<Tenant, (Timestamp, Timestamp)>,
+    /// The journal has nothing of what was asked for before this time.
+    journal_rid_before: Timestamp,
+    /// When the oldest and the newest deletion were asked for of which bytes may be in the journal.
+    in_journal: Option<(Timestamp, Timestamp)>,
 }
 
 impl Known {
-    fn insert(&mut self, key: RowKey) -> bool {
-        if !self.keys.insert(key.clone()) {
-            return false;
+    fn take(&mut self, line: Line) {
+        match line {
+            Line::Trace { tenant, trace_id, at } => self.insert(RowKey { tenant, trace_id }, at),
+            Line::Evaluations { tenant, evaluations_before, at } => {
+                let known = self.evaluations.entry(tenant).or_default();
+                *known = (known.0.max(evaluations_before), known.1.max(at));
+                self.wait_for_journal(at);
+            }
+            Line::Journal { journal_rid_before } => {
+                self.journal_rid_before = self.journal_rid_before.max(journal_rid_before);
+                self.look_at_journal();
+            }
         }
-        self.order.push_back(key);
+    }
+
+    fn insert(&mut self, key: RowKey, at: Timestamp) {
+        if !self.keys.insert(key.clone()) {
+            return;
+        }
+        self.order.push_back((key, at));
         if self.order.len() > KEPT_MAX
-            && let Some(oldest) = self.order.pop_front()
+            && let Some((oldest, _)) = self.order.pop_front()
         {
             self.keys.remove(&oldest);
         }
-        true
+        self.wait_for_journal(at);
+    }
+
+    fn wait_for_journal(&mut self, at: Timestamp) {
+        if at >= self.journal_rid_before {
+            let (oldest, newest) = self.in_journal.unwrap_or((at, at));
+            self.in_journal = Some((oldest.min(at), newest.max(at)));
+        }
+    }
+
+    fn look_at_journal(&mut self) {
+        self.in_journal = None;
+        let traces = self.order.iter().map(|(_, at)| *at);
+        let all: Vec<Timestamp> = traces.chain(self.evaluations.values().map(|(_, at)| *at)).collect();
+        all.into_iter().for_each(|at| self.wait_for_journal(at));
+    }
+
+    /// The same as lines.
+    fn lines(&self) -> impl Iterator<Item = Line> {
+        let traces = self.order.iter().map(|(key, at)| Line::Trace {
+            tenant: key.tenant.clone(),
+            trace_id: key.trace_id,
+            at: *at,
+        });
+        let evaluations = self.evaluations.iter().map(|(tenant, (before, at))| Line::Evaluations {
+            tenant: tenant.clone(),
+            evaluations_before: *before,
+            at: *at,
+        });
+        traces.chain(evaluations).chain([Line::Journal { journal_rid_before: self.journal_rid_before }])
     }
 }
 
@@ -59,32 +113,9 @@ impl Deletions {
     /// # Errors
     /// When the file can be neither read nor made.
     pub fn open(home: &Path) -> io::Result<Self> {
-        let path = home.join(FILE);
         let mut known = Known::default();
-        let text = match fs::read(&path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error),
-        };
-        let (mut lines, mut unreadable) = (0_usize, 0_usize);
-        for line in text.lines() {
-            lines += 1;
-            match serde_json::from_str::<Line>(line) {
-                Ok(Line { tenant, trace_id }) => {
-                    known.insert(RowKey { tenant, trace_id });
-                }
-                Err(_) => unreadable += 1,
-            }
-        }
-        if unreadable > 0 {
-            tracing::warn!(unreadable, "lines of the list of deleted traces cannot be read");
-        }
-        if unreadable > 0 || lines > known.order.len() || !text.ends_with('\n') {
-            rewrite(&path, &known)?;
-        }
-        let file = append_to(&path)?;
-        sync_folder(home)?;
-        Ok(Self { known: Arc::new(RwLock::new(known)), file: Arc::new(Mutex::new(Some(file))) })
+        let file = Lines::open(home, &mut known)?;
+        Ok(Self { known: Arc::new(RwLock::new(known)), file: Arc::new(Mutex::new(Some(file))), asked: Arc::default() })
     }
 
     /// Remembers a deletion; returns once it is on disk. Blocks.
@@ -92,18 +123,44 @@ impl Deletions {
     /// # Errors
     /// When it cannot be written; it is then not remembered.
     pub fn add(&self, key: &RowKey) -> io::Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.contains(key) {
+        self.add_all(std::slice::from_ref(key))
+    }
+
+    /// Remembers deletions with one write; returns once all are on disk. Blocks.
+    ///
+    /// # Errors
+    /// When they cannot be written; none is then remembered, until the next start.
+    pub fn add_all(&self, keys: &[RowKey]) -> io::Result<()> {
+        let at = now();
+        let mut file = self.file();
+        let line = |key: &RowKey| Line::Trace { tenant: key.tenant.clone(), trace_id: key.trace_id, at };
+        let new = keys.iter().filter(|key| !self.contains(key)).map(line).collect();
+        self.remember(&mut file, new)
+    }
+
+    /// Remembers that evaluations of a tenant which are of no trace and were made before then are gone; returns once
+    /// that is on disk. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be written; it is then not remembered.
+    pub fn add_evaluations(&self, tenant: &Tenant, before: Timestamp) -> io::Result<()> {
+        let mut file = self.file();
+        let at = now();
+        let line = Line::Evaluations { tenant: tenant.clone(), evaluations_before: before, at };
+        self.remember(&mut file, vec![line])
+    }
+
+    fn remember(&self, file: &mut Option<Lines>, lines: Vec<Line>) -> io::Result<()> {
+        if lines.is_empty() {
             return Ok(());
         }
-        if let Some(file) = file.as_mut() {
-            let line = Line { tenant: key.tenant.clone(), trace_id: key.trace_id };
-            let mut line = serde_json::to_vec(&line).map_err(io::Error::other)?;
-            line.push(b'\n');
-            file.write_all(&line)?;
-            file.sync_data()?;
+        if let Some(file) = file {
+            file.append(&lines)?;
         }
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        lines.into_iter().for_each(|line| known.take(line));
+        drop(known);
+        self.asked.send_modify(|times| *times += 1);
         Ok(())
     }
 
@@ -112,81 +169,49 @@ impl Deletions {
         self.known.read().unwrap_or_else(PoisonError::into_inner).keys.contains(key)
     }
 
+    /// Whether an evaluation that is of no trace was deleted.
+    pub fn covers_evaluation(&self, tenant: &Tenant, created: Timestamp) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.evaluations.get(tenant).is_some_and(|(before, _)| created < *before)
+    }
+
     /// Whether nothing was ever deleted, which saves asking for every row.
     pub fn is_empty(&self) -> bool {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).keys.is_empty()
-    }
-}
-
-fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
-}
-
-/// Writes the list anew: beside the old one, then in its place.
-fn rewrite(path: &Path, known: &Known) -> io::Result<()> {
-    let beside: PathBuf = path.with_extension("jsonl.new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    let mut text = Vec::new();
-    for key in &known.order {
-        let line = Line { tenant: key.tenant.clone(), trace_id: key.trace_id };
-        serde_json::to_writer(&mut text, &line).map_err(io::Error::other)?;
-        text.push(b'\n');
-    }
-    file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(n: u8) -> RowKey {
-        RowKey { tenant: Tenant::local(), trace_id: TraceId::from_bytes(&[n; 16]).unwrap() }
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.keys.is_empty() && known.evaluations.is_empty()
     }
 
-    /// Scenario: deletions, a line cut by a crash, a line twice, another start.
-    /// Guarantees: every whole line is remembered, the file is whole again, and goes on being written.
-    #[test]
-    fn deletions_outlive_the_process_and_a_cut_line() {
-        let home = tempfile::tempdir().unwrap();
-        let deletions = Deletions::open(home.path()).unwrap();
-        assert!(deletions.is_empty());
-        for n in [1, 2, 1] {
-            deletions.add(&key(n)).unwrap();
+    /// Changes with every deletion.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.asked.subscribe()
+    }
+
+    /// When the oldest and the newest deletion were asked for of which bytes may be in the journal.
+    pub fn in_journal(&self) -> Option<(Timestamp, Timestamp)> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).in_journal
+    }
+
+    /// The journal has no byte any more of what was deleted before this time. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be written; then the journal is searched again after a restart.
+    pub fn rid_journal(&self, before: Timestamp) -> io::Result<()> {
+        let mut file = self.file();
+        let line = Line::Journal { journal_rid_before: before };
+        if let Some(file) = file.as_mut() {
+            file.append(std::slice::from_ref(&line))?;
         }
-        let path = home.path().join(FILE);
-        let mut text = fs::read_to_string(&path).unwrap();
-        assert_eq!(text.lines().count(), 2);
-        text.push_str("{\"tenant\":\"lo");
-        fs::write(&path, text).unwrap();
-        let again = Deletions::open(home.path()).unwrap();
-        again.add(&key(3)).unwrap();
-        let last = Deletions::open(home.path()).unwrap();
-        assert!([1, 2, 3].into_iter().all(|n| last.contains(&key(n))));
-        assert!(!last.contains(&key(4)));
-        assert!(!last.contains(&RowKey { tenant: Tenant::new("other"), ..key(1) }));
-        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 3);
+        self.known.write().unwrap_or_else(PoisonError::into_inner).take(line);
+        Ok(())
     }
 
-    /// Scenario: one deletion more than is remembered.
-    /// Guarantees: the oldest is forgotten.
-    #[test]
-    fn the_oldest_deletion_is_forgotten() {
-        let mut known = Known::default();
-        let numbered = |n: usize| {
-            let mut bytes = [1; 16];
-            bytes[..8].copy_from_slice(&(n as u64).to_be_bytes());
-            RowKey { tenant: Tenant::local(), trace_id: TraceId::from_bytes(&bytes).unwrap() }
-        };
-        for n in 0..=KEPT_MAX {
-            known.insert(numbered(n));
-        }
-        assert_eq!((known.keys.len(), known.order.len()), (KEPT_MAX, KEPT_MAX));
-        assert!(!known.keys.contains(&numbered(0)) && known.keys.contains(&numbered(1)));
+    fn file(&self) -> MutexGuard<'_, Option<Lines>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// In whole milliseconds, as a line holds it.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_unix_nanos(u64::try_from(since.as_millis()).unwrap_or_default().saturating_mul(1_000_000))
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use iris_core::model::{Lane, RowKey};
+use iris_core::model::Lane;
 use iris_core::otlp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ use super::client::Client;
 use super::retry::{Answer, Backoff, Class, random};
 use super::status::{Counters, State};
 use super::window::{Due, Window};
-use crate::deleted::Deletions;
+use crate::deleted::{Deletions, Left};
 use crate::journal::{Encoding, Entry, Follower, Journal, Kind, Read, Reader, Record};
 
 /// Once the process is to end, no wait of our own choosing is longer than this.
@@ -400,31 +400,28 @@ fn outgoing(entry: Entry, lane: Lane, tool_trace: Option<ToolTraceWriter>, delet
             let body = standing(&record, lane, deleted)?;
             Some(Outgoing { seq, encoding: record.encoding, body })
         }
-        Kind::Verdict => Some(Outgoing { seq, encoding: record.encoding, body: record.body }),
+        Kind::Verdict => {
+            let body = standing(&record, Lane::Logs, deleted)?;
+            Some(Outgoing { seq, encoding: record.encoding, body })
+        }
         Kind::ToolTrace => {
             let body = tool_trace?(&record)?;
             Some(Outgoing { seq, encoding: Encoding::Protobuf, body })
         }
-        Kind::ToolEvaluation | Kind::Tombstone => None,
+        Kind::ToolEvaluation | Kind::Tombstone | Kind::Erased => None,
     }
 }
 
 /// The message without what was deleted; nothing when that is all of it.
 fn standing(record: &Record, lane: Lane, deleted: &Deletions) -> Option<Bytes> {
-    if lane == Lane::Metrics || deleted.is_empty() {
-        return Some(record.body.clone());
-    }
     let encoding = match record.encoding {
         Encoding::Protobuf => otlp::Encoding::Protobuf,
         Encoding::Json => otlp::Encoding::Json,
     };
-    let mut gone = |trace_id| deleted.contains(&RowKey { tenant: record.tenant.clone(), trace_id });
-    // What was accepted walks; were it not so, the collector would say so.
-    let Ok(walked) = otlp::without(lane, encoding, &record.body, &mut gone) else { return Some(record.body.clone()) };
-    match walked.rewritten {
-        None => Some(record.body.clone()),
-        Some(_) if walked.items == 0 => None,
-        Some(body) => Some(body.into()),
+    match deleted.left_of(&record.tenant, lane, encoding, &record.body) {
+        Left::All => Some(record.body.clone()),
+        Left::Part(body) => Some(body.into()),
+        Left::Nothing => None,
     }
 }
 

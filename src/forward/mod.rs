@@ -151,7 +151,7 @@ pub async fn keep_unsent(journal: Journal, lane: Lane, cancel: CancellationToken
 
 /// Kinds of records that a tool made, which stay here.
 fn is_never_sent(kind: Kind) -> bool {
-    matches!(kind, Kind::ToolTrace | Kind::ToolEvaluation | Kind::Tombstone)
+    matches!(kind, Kind::ToolTrace | Kind::ToolEvaluation | Kind::Tombstone | Kind::Erased)
 }
 
 impl Forwarder {

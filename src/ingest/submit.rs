@@ -1,6 +1,6 @@
 //! One message on its way to the journal.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::admission::Permit;
 use super::counters::{LaneCounters, ReceiveCounters, add};
 use super::duplicates::{Claim, Window, Writing};
+use crate::deleted::{Deletions, Left};
 use crate::journal::{self, AppendError, Door, Journal, Kind, Record};
 
 /// Bodies above this are walked on the blocking pool, and JSON of any size: a walk takes about a millisecond
@@ -121,6 +122,7 @@ struct Shared {
     window: Window,
     counters: Arc<ReceiveCounters>,
     writes: TaskTracker,
+    deleted: OnceLock<Deletions>,
 }
 
 impl Inlet {
@@ -149,7 +151,14 @@ impl Inlet {
         counters: Arc<ReceiveCounters>,
     ) -> Self {
         let (window, writes) = (Window::with(accepted), TaskTracker::new());
-        Self(Arc::new(Shared { journal, append, forwarding, window, counters, writes }))
+        let deleted = OnceLock::new();
+        Self(Arc::new(Shared { journal, append, forwarding, window, counters, writes, deleted }))
+    }
+
+    /// From here on nothing of what is deleted is kept: it is acknowledged and goes nowhere.
+    pub fn obey(&self, deleted: &Deletions) {
+        // Whoever came first stays: there is one list in a process.
+        let _ = self.0.deleted.set(deleted.clone());
     }
 
     /// What came in so far.
@@ -253,7 +262,14 @@ impl Walk {
         if let Some(rewritten) = walked.rewritten.take() {
             submission.body = rewritten.into();
         }
-        let is_wanted = shared.forwarding || is_read_here(&submission)?;
+        let left = shared.deleted.get().map_or(Left::All, |deleted| {
+            deleted.left_of(&submission.tenant, submission.lane, submission.encoding, &submission.body)
+        });
+        let is_gone = left == Left::Nothing;
+        if let Left::Part(body) = left {
+            submission.body = body.into();
+        }
+        let is_wanted = !is_gone && (shared.forwarding || is_read_here(&submission)?);
         let hash = shared.journal.hash(&submission.tenant, submission.lane, &submission.body);
         Ok(Self { submission, walked, is_wanted, hash, permit })
     }

@@ -33,6 +33,8 @@ pub(super) struct Segment {
     pub(super) size: AtomicU64,
     /// Nothing will be appended any more.
     pub(super) sealed: AtomicBool,
+    /// Another file stands in its place.
+    replaced: AtomicBool,
 }
 
 impl Segment {
@@ -45,6 +47,7 @@ impl Segment {
             records: AtomicU64::new(0),
             size: AtomicU64::new(size),
             sealed: AtomicBool::new(false),
+            replaced: AtomicBool::new(false),
         }
     }
 
@@ -65,6 +68,11 @@ impl Segment {
 
     pub(super) fn is_sealed(&self) -> bool {
         self.sealed.load(Ordering::Acquire)
+    }
+
+    /// Whether another file stands in its place: offsets in it mean nothing there.
+    pub(super) fn is_replaced(&self) -> bool {
+        self.replaced.load(Ordering::Acquire)
     }
 }
 
@@ -114,6 +122,8 @@ pub(super) struct LaneShared {
     pub(super) state: Mutex<State>,
     /// Held while files are deleted: one at a time, and space counts as free only when it is.
     reclaiming: Mutex<()>,
+    /// Held while a file takes another's place, and while one is opened.
+    replacing: Mutex<()>,
     pub(super) visible: watch::Sender<Visible>,
     pub(super) counters: Counters,
     born: Instant,
@@ -136,6 +146,7 @@ impl LaneShared {
             key,
             state: Mutex::default(),
             reclaiming: Mutex::default(),
+            replacing: Mutex::default(),
             visible: watch::Sender::new(Visible { seq: 0, closed: false }),
             counters: Counters::default(),
             born: Instant::now(),
@@ -204,8 +215,12 @@ impl LaneShared {
         Cursor { forwarded, acknowledged: self.visible.borrow().seq }
     }
 
-    /// Opens a segment for walking from its start.
+    /// Opens a segment for walking from a place in it.
     pub(super) fn scanner(&self, segment: &Segment, at: u64) -> io::Result<Scanner> {
+        let _whole = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        if segment.is_replaced() {
+            return Err(io::Error::other("the segment was written anew"));
+        }
         let file = self.disk.open(&segment.path)?;
         Ok(Scanner::new(file, self.lane, self.key.clone(), at))
     }
@@ -218,6 +233,26 @@ impl LaneShared {
             let lane = self.lane.as_str();
             tracing::error!(lane, segment = format!("{segment:016x}"), at, bytes, "the journal has damaged bytes");
         }
+    }
+
+    /// Puts another file in a segment's place by this renaming; false when the segment has gone.
+    pub(super) fn replace(
+        &self,
+        segment: &Arc<Segment>,
+        by: Segment,
+        rename: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<bool> {
+        let _alone = self.reclaiming.lock().unwrap_or_else(PoisonError::into_inner);
+        let _whole = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = self.state().segments.iter().position(|known| Arc::ptr_eq(known, segment));
+        let Some(place) = place else { return Ok(false) };
+        rename()?;
+        segment.replaced.store(true, Ordering::Release);
+        // Only what is deleted leaves from the front, and that is held up.
+        if let Some(known) = self.state().segments.get_mut(place) {
+            *known = Arc::new(by);
+        }
+        Ok(true)
     }
 
     /// Deletes what every follower is past, oldest first. Returns whether anything was deleted.

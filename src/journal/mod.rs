@@ -3,7 +3,7 @@
 //! Owns `home/journal/`: segments, cursors and the key of message hashes. Everything the sidecar answers "yes" to
 //! is a record here first, and [`Journal::append`] returns only when a sync covers it; requests that come while a
 //! sync runs share the next one. Two followers read each lane with a [`Reader`]: the store and the forwarder.
-//! A segment is deleted when both are past it. The lanes share nothing but the counter of sequence numbers, so
+//! A segment is deleted when both are past it; [`Journal::rid`] takes single records out of it before. The lanes share nothing but the counter of sequence numbers, so
 //! no signal blocks or evicts another.
 //!
 //! Never looks into a message, never deduplicates, never talks to the network, keeps no body after its sync.
@@ -17,6 +17,7 @@ mod keeper;
 mod lane;
 mod reader;
 mod recover;
+mod rid;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ use keeper::{Housekeeping, Keeper};
 use lane::{LaneShared, Limits};
 pub use reader::Reader;
 pub use recover::{Damage, DamageKind, RECENT_HASHES_MAX, Recovered};
+pub use rid::{Asked, Rid};
 
 /// Segments are this long unless the lane is small or a record is longer.
 const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
@@ -146,6 +148,8 @@ byte_enum! {
         Tombstone = 4,
         /// A verdict to be forwarded as log records.
         Verdict = 5,
+        /// What is left of a record that was deleted: its place.
+        Erased = 6,
     }
 }
 
@@ -275,6 +279,8 @@ pub struct LaneStatus {
     pub bytes_max: u64,
     /// Files.
     pub segments: usize,
+    /// Nothing before this seq is there any more.
+    pub first: u64,
     /// The highest seq acknowledged.
     pub acknowledged: u64,
     /// What the store reported last.
@@ -514,6 +520,7 @@ impl LaneShared {
             bytes,
             bytes_max: self.bytes_max,
             segments: state.segments.len(),
+            first: state.segments.front().map_or(acknowledged.saturating_add(1), |segment| segment.first),
             acknowledged,
             stored: state.stored,
             forwarded: state.forwarded,

@@ -66,6 +66,7 @@ impl Reader {
                         return Read::Closed;
                     }
                 }
+                Err(_) if self.is_replaced() => {}
                 Err(error) => {
                     tracing::warn!(lane = self.lane.lane.as_str(), %error, "a journal segment cannot be read yet");
                     tokio::time::sleep(RETRY_PAUSE).await;
@@ -76,15 +77,27 @@ impl Reader {
 
     /// The next record if there is one now. Reads the disk on this thread.
     pub fn try_next(&mut self) -> Option<Read> {
-        let closed = self.visible.borrow_and_update().closed;
-        match self.look(true) {
-            Ok(Look::Found(read)) => Some(read),
-            Ok(_) => closed.then_some(Read::Closed),
-            Err(error) => {
-                tracing::warn!(lane = self.lane.lane.as_str(), %error, "a journal segment cannot be read yet");
-                None
+        loop {
+            let closed = self.visible.borrow_and_update().closed;
+            match self.look(true) {
+                Ok(Look::Found(read)) => return Some(read),
+                Ok(_) => return closed.then_some(Read::Closed),
+                Err(_) if self.is_replaced() => {}
+                Err(error) => {
+                    tracing::warn!(lane = self.lane.lane.as_str(), %error, "a journal segment cannot be read yet");
+                    return None;
+                }
             }
         }
+    }
+
+    /// Whether another file stands where the next record is looked for: it is then looked for there.
+    fn is_replaced(&mut self) -> bool {
+        let is_replaced = self.place.as_ref().is_some_and(|place| place.segment.is_replaced());
+        if is_replaced {
+            self.place = None;
+        }
+        is_replaced
     }
 
     async fn look_at_disk(&mut self) -> Option<Read> {
@@ -106,7 +119,9 @@ impl Reader {
             }
             Ok(Err(error)) => {
                 self.cannot_open(&error);
-                tokio::time::sleep(RETRY_PAUSE).await;
+                if !self.is_replaced() {
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
                 None
             }
             // The runtime is shutting down; the caller's own wait ends with it.
@@ -122,6 +137,7 @@ impl Reader {
             if let Some(gap) = self.gap() {
                 return Ok(Look::Found(gap));
             }
+            self.is_replaced();
             if self.at >= self.visible.borrow().seq || !self.find_place() {
                 return Ok(Look::Nothing);
             }
@@ -225,7 +241,7 @@ fn open(lane: &LaneShared, segment: &Segment, offset: u64) -> io::Result<Scanner
     lane.scanner(segment, offset)
 }
 
-fn entry(seq: u64, meta: Meta, body: Bytes) -> Option<Entry> {
+pub(super) fn entry(seq: u64, meta: Meta, body: Bytes) -> Option<Entry> {
     let body_hash = meta.hash;
     Some(Entry { seq, record: meta.record(body)?, body_hash })
 }

@@ -99,7 +99,11 @@ struct Walk {
 /// Reads a lane's directory and fills its state.
 pub(super) fn recover(lane: &LaneShared, cursor: Cursor) -> io::Result<Found> {
     lane.disk.make_dir(&lane.dir)?;
-    let mut firsts: Vec<u64> = lane.disk.list(&lane.dir)?.iter().filter_map(|name| Segment::parse_name(name)).collect();
+    let names = lane.disk.list(&lane.dir)?;
+    for draft in names.iter().filter(|name| name.ends_with(super::rid::DRAFT)) {
+        lane.disk.remove(&lane.dir.join(draft))?;
+    }
+    let mut firsts: Vec<u64> = names.iter().filter_map(|name| Segment::parse_name(name)).collect();
     firsts.sort_unstable();
     let mut found = Found {
         last: 0,

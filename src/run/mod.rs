@@ -2,6 +2,8 @@
 
 mod state;
 
+pub use state::journal_from;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -21,7 +23,7 @@ use crate::deleted::Deletions;
 use crate::door::{self, Listen};
 use crate::forward::{self, Exporter, Forwarder, Origin, Target};
 use crate::home::{Home, Runtime};
-use crate::ingest::{self, Admission, Inlet, Pipeline, ReceiveCounters};
+use crate::ingest::{self, Admission, Eraser, Inlet, Pipeline, ReceiveCounters};
 use crate::journal::{Journal, RealDisk};
 use crate::ops::{self, Ops};
 use crate::receive::Doors;
@@ -104,6 +106,7 @@ impl Sidecar {
         let counters = Arc::new(ReceiveCounters::default());
         let admission = Admission::new(memory);
         let inlet = Inlet::new(journal.clone(), recovered.recent, target.is_some(), Arc::clone(&counters));
+        inlet.obey(&deleted);
         let (closing, ending, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
         let web = listen("web", "web.listen", config.web.listen).await?;
         let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
@@ -128,6 +131,9 @@ impl Sidecar {
             started: telemetry::now(),
             facts: Facts { forwards: forwarder.is_some() || export.is_some(), export, ..facts(&config, web.as_ref()) },
         });
+        let within = config.erase.within();
+        let eraser = Eraser::new(home.path(), journal.clone(), deleted.clone(), within, telemetry::now);
+        tasks.spawn(eraser.run(closing.clone()));
         let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
         let ops = state::ops(&app, &journal, &counters, &admission, forwarder.as_ref());
         if let Some(listener) = ops_listener {
@@ -164,6 +170,15 @@ impl Sidecar {
             }
         };
         tokio::time::timeout(within, open).await.is_ok()
+    }
+
+    /// Every tenant that has anything in the store, once that is open.
+    ///
+    /// # Errors
+    /// When the store is not open or cannot answer.
+    pub async fn tenants(&self) -> anyhow::Result<Vec<iris_core::model::Tenant>> {
+        let backend = self.app.backend.get().context("the store is not open")?;
+        Ok(backend.store.tenants().await?)
     }
 
     /// Where it listens.
@@ -235,7 +250,7 @@ async fn open_journal(
     home: &Home,
     forwarding: bool,
 ) -> anyhow::Result<(Journal, crate::journal::Recovered)> {
-    let (settings, path) = (config.journal.clone(), home.path().to_owned());
+    let (settings, path) = (config.journal(), home.path().to_owned());
     let opening = tokio::task::spawn_blocking(move || Journal::open(&path, &settings, forwarding, Arc::new(RealDisk)));
     opening.await?.context("the journal cannot be opened")
 }
@@ -251,9 +266,10 @@ async fn open_store(
 ) {
     let mut told: Option<(String, Instant)> = None;
     loop {
-        let (path, mut settings) = (home.clone(), config.store.clone());
-        settings.retention = config.retention.clone();
-        settings.erase = config.erase.clone();
+        let (path, mut settings) = (home.clone(), config.store());
+        // Without its own path it does in this process what it would do in another.
+        settings.program = std::env::current_exe().ok();
+        settings.journal_from = state::journal_from(&app.journal);
         let known = deleted.clone();
         let opened = tokio::task::spawn_blocking(move || Store::open(&path, &settings, known)).await;
         let error = match opened {
@@ -336,6 +352,7 @@ fn facts(config: &Config, web: Option<&TcpListener>) -> Facts {
         stored_text: config.mcp.stored_text,
         reply_bytes_max: config.mcp.reply_bytes(),
         export: None,
+        erase_within: config.erase.within(),
         forwards: false,
     }
 }

@@ -174,6 +174,11 @@ const RULES: &[Row<FileStatus>] = &[
     }),
     counter("iris_rules_changes", "Changes of the rules", |file| file.changes),
 ];
+/// The journal has every record after these.
+pub fn journal_from(journal: &Journal) -> store::Through {
+    let from = |lane| journal.status().iter().find(|one| one.lane == lane).map_or(0, |one| one.first.saturating_sub(1));
+    store::Through { traces: from(Lane::Traces), logs: from(Lane::Logs), metrics: 0 }
+}
 
 /// Everything the ops door looks at.
 struct Rooms {
@@ -232,6 +237,7 @@ impl Rooms {
                 "poisoned": status.poisoned,
                 "failed": status.failed,
             })),
+            "erasure": self.app.erasure(),
             "journal": journal,
             "rules": self.app.rulebook.status().into_iter().take(TENANTS_SHOWN_MAX).collect::<Vec<_>>(),
             "forward": self.forward.as_ref().map(Lanes::status),

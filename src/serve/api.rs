@@ -99,14 +99,17 @@ impl Asked {
                     }
                 }
             }
-            Does::Posted(_) | Does::AnyTool => {
+            Does::Posted(_) | Does::AnyTool | Does::Purge => {
                 parse::<NoArgs>(query)?;
                 let tool = if let Does::Posted(tool) = route.does { tool } else { named.as_str() };
                 let arguments = match body_json(&self.headers, self.body, message_bytes_max).await {
                     Ok(arguments) => arguments,
                     Err(response) => return Ok(Answer::Whole(*response)),
                 };
-                app.call(tool, arguments, caller).await?
+                match route.does {
+                    Does::Purge => app.purge(&parse(arguments)?, caller).await?,
+                    _ => app.call(tool, arguments, caller).await?,
+                }
             }
         };
         Ok(Answer::Value(value))

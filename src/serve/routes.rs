@@ -2,7 +2,7 @@
 //! not exist, and the OpenAPI document are made of it.
 
 use iris_core::contract::{
-    self, AuditArgs, EvaluationsArgs, ListRulesArgs, NoArgs, PreviewRuleArgs, SummaryArgs, SwitchArgs,
+    self, AuditArgs, EvaluationsArgs, ListRulesArgs, NoArgs, PreviewRuleArgs, PurgeArgs, SummaryArgs, SwitchArgs,
 };
 use serde_json::Value;
 
@@ -33,6 +33,8 @@ pub(super) enum Does {
     Evaluation,
     /// Sums up.
     Summary,
+    /// Deletes many traces.
+    Purge,
     /// Shows or changes rules.
     Rules(Rules),
 }
@@ -82,6 +84,7 @@ impl Route {
             Does::AnyTool => (nothing(), Some(serde_json::json!({ "type": "object" }))),
             Does::Evaluations => (contract::arguments_schema::<EvaluationsArgs>(), None),
             Does::Summary => (contract::arguments_schema::<SummaryArgs>(), None),
+            Does::Purge => (nothing(), Some(contract::arguments_schema::<PurgeArgs>())),
             Does::Rules(Rules::List | Rules::Custom) => (contract::arguments_schema::<ListRulesArgs>(), None),
             Does::Rules(Rules::Deploy) => (nothing(), Some(of_tool("deploy_rule"))),
             Does::Rules(Rules::Preview) => (nothing(), Some(contract::arguments_schema::<PreviewRuleArgs>())),
@@ -117,6 +120,7 @@ pub(super) const ROUTES: &[Route] = &[
     post("/evaluations", "Judge an output: evaluate_output", 201, Does::Posted("evaluate_output")),
     get("/evaluations/{id}", "One evaluation", Does::Evaluation),
     get("/summary", "The figures of the last hours", Does::Summary),
+    post("/purge", "Delete traces of an agent, of an age or all, with what judged them", 200, Does::Purge),
     get("/rules", "The rules: list_rules", Does::Rules(Rules::List)),
     get("/rules/builtin", "The built-in rules", Does::Rules(Rules::BuiltIn)),
     get("/rules/custom", "The custom rules", Does::Rules(Rules::Custom)),

@@ -113,6 +113,8 @@ fn reopen(connection: &Connection, settled: Through) -> Result<Vec<RowKey>, Erro
              SELECT u.tenant, u.trace_id FROM unsettled u LEFT JOIN judged j
              ON j.tenant = u.tenant AND j.trace_id = u.trace_id
              WHERE j.seen IS NULL OR j.seen < u.newest
+             -- Only damage takes a trace away from its evaluation.
+             OR NOT EXISTS (SELECT 1 FROM traces t WHERE t.tenant = u.tenant AND t.trace_id = u.trace_id)
              ORDER BY u.newest",
         )
         .map_err(Error::engine)?;

@@ -1,8 +1,10 @@
 //! The settings of the store.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Erase, Error, Retention};
+use super::{Erase, Error, Retention, Through};
 
 /// Settings of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -34,6 +36,12 @@ pub struct Config {
     /// How soon deleted bytes go: the section `erase`.
     #[serde(skip)]
     pub erase: Erase,
+    /// This program, to do in another process what may end one.
+    #[serde(skip)]
+    pub program: Option<PathBuf>,
+    /// The journal has everything after these: from there it is read again when the file was damaged.
+    #[serde(skip)]
+    pub journal_from: Through,
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -53,6 +61,8 @@ impl Default for Config {
             read_deadline_ms: 5000,
             retention: Retention::default(),
             erase: Erase::default(),
+            program: None,
+            journal_from: Through::default(),
         }
     }
 }
@@ -79,6 +89,10 @@ impl Config {
         if self.erase.within_minutes > Erase::MINUTES_MAX {
             let (minutes, max) = (self.erase.within_minutes, Erase::MINUTES_MAX);
             return refuse(format!("erase.within_minutes is {minutes}; 0 to {max} is valid"));
+        }
+        if self.retention.bytes_max < Retention::BYTES_MIN {
+            let (bytes, min) = (self.retention.bytes_max, Retention::BYTES_MIN);
+            return refuse(format!("retention.bytes_max is {bytes}; at least {min} is valid"));
         }
         Ok(())
     }

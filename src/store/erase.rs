@@ -1,11 +1,14 @@
 //! Removes traces whole: spans, every version, and the text of the evaluations that judged them.
 
+use std::ops::AddAssign;
+
 use duckdb::{Connection, ToSql};
-use iris_core::model::{Evaluation, RowKey, Timestamp};
+use iris_core::model::{Evaluation, RowKey, Tenant, Timestamp};
 
 use super::beside::Beside;
 use super::long::{self, Values};
 use super::shapes::Known;
+use super::spans::micros;
 use super::{Error, evaluations, group};
 
 /// What stands in place of a message whose trace is gone.
@@ -19,6 +22,60 @@ pub(super) struct Erased {
     pub evaluations: usize,
 }
 
+impl AddAssign for Erased {
+    fn add_assign(&mut self, other: Self) {
+        self.spans += other.spans;
+        self.traces += other.traces;
+        self.evaluations += other.evaluations;
+    }
+}
+
+/// The traces as a condition, and what it binds.
+struct Chosen<'a> {
+    sql: String,
+    names: Vec<(&'a str, &'a [u8])>,
+}
+
+impl<'a> Chosen<'a> {
+    fn of(keys: &'a [RowKey]) -> Self {
+        let sql = format!("(tenant, trace_id) IN (VALUES {})", vec!["(?, ?)"; keys.len()].join(", "));
+        let name = |key: &'a RowKey| (key.tenant.as_str(), key.trace_id.as_bytes().as_slice());
+        Self { sql, names: keys.iter().map(name).collect() }
+    }
+
+    fn bound(&self) -> Vec<&dyn ToSql> {
+        self.names.iter().flat_map(|(tenant, id)| [tenant as &dyn ToSql, id as &dyn ToSql]).collect()
+    }
+
+    fn delete(&self, connection: &Connection, table: &str, filter: &str) -> Result<usize, Error> {
+        let sql = format!("DELETE FROM {table} WHERE {}{filter}", self.sql);
+        long::delete(connection, &sql, &self.bound())
+    }
+}
+
+/// Deletes the traces with all that judged them inside the caller's transaction, and what judged no trace that is left
+/// before that time.
+pub(super) fn purge(
+    connection: &Connection,
+    keys: &[RowKey],
+    tenant: &Tenant,
+    evaluations_before: Option<Timestamp>,
+) -> Result<Erased, Error> {
+    let mut erased = Erased::default();
+    if !keys.is_empty() {
+        let chosen = Chosen::of(keys);
+        erased.spans = chosen.delete(connection, "spans", "")?;
+        erased.traces = chosen.delete(connection, "traces", "")?;
+        erased.evaluations = chosen.delete(connection, "evaluations", "")?;
+    }
+    if let Some(before) = evaluations_before {
+        let sql = "DELETE FROM evaluations WHERE tenant = ? AND created_at < ? AND (trace_id IS NULL OR NOT EXISTS \
+                   (SELECT 1 FROM traces t WHERE t.tenant = evaluations.tenant AND t.trace_id = evaluations.trace_id))";
+        erased.evaluations += long::delete(connection, sql, &[&tenant.as_str(), &micros(before)])?;
+    }
+    Ok(erased)
+}
+
 /// Deletes the traces inside the caller's transaction ([`group::transaction_beside`]), each table scanned once for all of them. Verdicts,
 /// scores and offsets of their evaluations stay.
 pub(super) fn erase(
@@ -30,19 +87,12 @@ pub(super) fn erase(
     if keys.is_empty() {
         return Ok(Erased::default());
     }
-    let chosen = format!("(tenant, trace_id) IN (VALUES {})", vec!["(?, ?)"; keys.len()].join(", "));
-    let names: Vec<(&str, &[u8])> =
-        keys.iter().map(|key| (key.tenant.as_str(), key.trace_id.as_bytes().as_slice())).collect();
-    let bound: Vec<&dyn ToSql> =
-        names.iter().flat_map(|(tenant, id)| [tenant as &dyn ToSql, id as &dyn ToSql]).collect();
-    let delete = |table: &str, filter: &str| {
-        long::delete(connection, &format!("DELETE FROM {table} WHERE {chosen}{filter}"), &bound)
-    };
-    let spans = delete("spans", "")?;
-    let traces = delete("traces", "")?;
-    let linked = linked(connection, &chosen, &bound, &beside.shapes.known())?;
+    let chosen = Chosen::of(keys);
+    let spans = chosen.delete(connection, "spans", "")?;
+    let traces = chosen.delete(connection, "traces", "")?;
+    let linked = linked(connection, &chosen, &beside.shapes.known())?;
     if !linked.is_empty() {
-        delete("evaluations", " AND NOT erased")?;
+        chosen.delete(connection, "evaluations", " AND NOT erased")?;
         group::table(connection, "evaluations", true, |appender| {
             linked.iter().try_for_each(|evaluation| {
                 evaluations::append(appender, &without_text(evaluation.clone(), now), evaluation.position, beside)
@@ -52,18 +102,14 @@ pub(super) fn erase(
     Ok(Erased { spans, traces, evaluations: linked.len() })
 }
 
-fn linked(
-    connection: &Connection,
-    chosen: &str,
-    bound: &[&dyn ToSql],
-    shapes: &Known,
-) -> Result<Vec<Evaluation>, Error> {
+fn linked(connection: &Connection, chosen: &Chosen<'_>, shapes: &Known) -> Result<Vec<Evaluation>, Error> {
     let sql = format!(
-        "SELECT {} FROM evaluations WHERE {chosen} AND NOT erased ORDER BY created_at, rowid",
-        evaluations::COLUMNS_WITHOUT_TEXTS
+        "SELECT {} FROM evaluations WHERE {} AND NOT erased ORDER BY created_at, rowid",
+        evaluations::COLUMNS_WITHOUT_TEXTS,
+        chosen.sql
     );
     let mut statement = connection.prepare(&sql).map_err(Error::engine)?;
-    let mut rows = statement.query(bound).map_err(Error::engine)?;
+    let mut rows = statement.query(chosen.bound().as_slice()).map_err(Error::engine)?;
     let mut stored = Vec::new();
     while let Some(row) = rows.next().map_err(Error::engine)? {
         stored.push(evaluations::Stored::read(row)?);

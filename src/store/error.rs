@@ -92,20 +92,28 @@ impl Error {
         if has(&["Could not set lock on file", "Conflicting lock is held"]) {
             return Self::Locked { pid: pid(message) };
         }
+        // Before its cause, which it quotes: nothing works until the engine is opened again.
+        if has(&["FATAL Error", "has been invalidated", "must be restarted prior to being used again"]) {
+            return Self::Fatal(short);
+        }
         if has(&["No space left on device", "Disk quota exceeded"]) {
             return Self::NoSpace(short);
         }
-        if has(&["Out of Memory Error"]) {
+        if has(&["Out of Memory Error", "failed to offload data block"]) {
             return Self::NoMemory(short);
         }
         if has(&["Permission denied", "Read-only file system"]) {
             return Self::NoPermission(short);
         }
-        if has(&["FATAL Error", "database has been invalidated"]) {
-            return Self::Fatal(short);
-        }
-        if has(&["Serialization Error", "not a valid DuckDB database", "Corrupt", "corrupt", "Checksum", "checksum"])
-            || (has(&["INTERNAL Error"]) && has(&["replaying WAL"]))
+        if has(&[
+            "Serialization Error",
+            "not a valid DuckDB database",
+            "Could not read enough bytes",
+            "Corrupt",
+            "corrupt",
+            "Checksum",
+            "checksum",
+        ]) || (has(&["INTERNAL Error"]) && has(&["replaying WAL"]))
         {
             return Self::Corrupt(short);
         }
@@ -115,6 +123,21 @@ impl Error {
     /// Whether the fault may lie in a row and not in the file, the disk or the engine.
     pub(super) const fn may_be_a_row(&self) -> bool {
         matches!(self, Self::Engine(_))
+    }
+
+    /// Whether nothing works until the engine is opened again.
+    pub(super) const fn ends_engine(&self) -> bool {
+        matches!(self, Self::Fatal(_))
+    }
+
+    /// Whether it says of a file that was being opened, and read with statements of our own, that it is damaged. What the
+    /// disk refused for another reason passes.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Corrupt(_) | Self::Fatal(_) | Self::Unreadable { .. } => true,
+            Self::Engine(why) => !why.contains("IO Error") || why.contains("Could not read enough bytes"),
+            _ => false,
+        }
     }
 
     /// Whether the same call may succeed later without anybody changing anything in the request.
@@ -178,6 +201,8 @@ mod tests {
         assert!(matches!(Error::from_message("IO Error: No space left on device"), Error::NoSpace(_)));
         assert!(matches!(Error::from_message("Serialization Error: Failed to deserialize"), Error::Corrupt(_)));
         assert!(matches!(Error::from_message("FATAL Error: Failed"), Error::Fatal(_)));
+        let ended = "FATAL Error: Failed: database has been invalidated because of a previous fatal error: No space left on device";
+        assert!(Error::from_message(ended).ends_engine(), "what caused it is not what it is");
         assert!(Error::from_message("Constraint Error: NOT NULL").may_be_a_row());
         assert!(!Error::from_message("IO Error: No space left on device").may_be_a_row());
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use duckdb::{Appender, Connection, params};
-use iris_core::model::{Evaluation, Observation, Position, Reading, Row, RowKey, Timestamp, Trace};
+use iris_core::model::{Evaluation, Observation, Position, Reading, Row, Timestamp, Trace};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::erase::{Erased, erase};
+use super::erase::{Erased, erase, purge};
 use super::open::CATALOG;
 use super::packed::{Packed, Scratch};
 use super::spans;
@@ -41,12 +41,9 @@ impl Item {
         }
     }
 
-    /// The trace that it deletes.
-    pub fn deletes(&self) -> Option<RowKey> {
-        match self {
-            Self::Tool(write) => write.deletes(),
-            _ => None,
-        }
+    /// Whether it deletes anything.
+    pub const fn is_deletion(&self) -> bool {
+        matches!(self, Self::Tool(write) if write.is_deletion())
     }
 
     /// About how many bytes it holds in memory.
@@ -57,6 +54,7 @@ impl Item {
                 ToolWrite::Trace { trace, spans, .. } => trace_weight(trace) + spans.len() * 1024,
                 ToolWrite::Evaluation { evaluation, .. } => evaluation_weight(evaluation),
                 ToolWrite::Deletion { .. } => 1024,
+                ToolWrite::Purge { trace_ids, .. } => 1024 + trace_ids.len() * 16,
             },
             Self::Judged { trace, evaluation, .. } => trace_weight(trace) + evaluation_weight(evaluation),
             Self::Settled(_) | Self::Gone { .. } => 0,
@@ -189,7 +187,7 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
                 ToolWrite::Trace { trace, position, .. } => {
                     traces::append(appender, trace, Some(*position), now, &mut scratch.beside)
                 }
-                ToolWrite::Evaluation { .. } | ToolWrite::Deletion { .. } => Ok(()),
+                ToolWrite::Evaluation { .. } | ToolWrite::Deletion { .. } | ToolWrite::Purge { .. } => Ok(()),
             },
             Item::Row(_) | Item::Settled(_) | Item::Gone { .. } => Ok(()),
         })
@@ -203,7 +201,7 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
                 ToolWrite::Evaluation { evaluation, position } => {
                     evaluations::append(appender, evaluation, Some(*position), &mut scratch.beside)
                 }
-                ToolWrite::Trace { .. } | ToolWrite::Deletion { .. } => Ok(()),
+                ToolWrite::Trace { .. } | ToolWrite::Deletion { .. } | ToolWrite::Purge { .. } => Ok(()),
             },
             Item::Row(_) | Item::Settled(_) | Item::Gone { .. } => Ok(()),
         })
@@ -213,12 +211,25 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
 
 /// Deletes what the items say, among it what stands before them in the same group.
 fn delete(connection: &Connection, items: &[&Item], now: Timestamp, scratch: &mut Scratch) -> Result<(), Error> {
-    let keys: Vec<RowKey> = items.iter().filter_map(|item| item.deletes()).collect();
-    if keys.is_empty() {
+    let deletions = items.iter().filter_map(|item| match item {
+        Item::Tool(write) if write.is_deletion() => Some(write.as_ref()),
+        _ => None,
+    });
+    let mut deletions = deletions.peekable();
+    if deletions.peek().is_none() {
         return Ok(());
     }
     scratch.beside.append(connection)?;
-    let erased = erase(connection, &keys, now, &mut scratch.beside)?;
+    let (mut alone, mut erased) = (Vec::new(), Erased::default());
+    for write in deletions {
+        match write {
+            ToolWrite::Purge { tenant, evaluations_before, .. } => {
+                erased += purge(connection, &write.deletes(), tenant, *evaluations_before)?;
+            }
+            other => alone.extend(other.deletes()),
+        }
+    }
+    erased += erase(connection, &alone, now, &mut scratch.beside)?;
     if erased == Erased::default() {
         return Ok(());
     }

@@ -9,8 +9,11 @@
 //! exactly the span or log record that was sent. Everything is append-only: a newer version of a trace or a newer
 //! evaluation is a new row, and only retention deletes.
 
+mod apart;
 mod beside;
 mod boot;
+mod budget;
+mod check;
 mod config;
 mod costs;
 mod damage;
@@ -27,14 +30,17 @@ mod open;
 mod packed;
 mod page;
 mod pending;
+mod purge;
 mod query;
 mod reader;
 mod retention;
 mod rewrite;
+mod salvage;
 mod schema;
 mod shapes;
 mod spans;
 mod sql;
+mod standing;
 mod status;
 mod summary;
 #[cfg(test)]
@@ -53,10 +59,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::deleted::Deletions;
 
+pub use apart::{COMMAND as APART, DAMAGED, HINDERED};
 pub use boot::Boot;
+pub use check::{Checked, check, probe};
 pub use config::Config;
 pub use costs::TraceCost;
-pub use damage::Damage;
+pub use damage::{Damage, Part as DamagedPart, repair};
 pub use error::Error;
 pub use listing::EvaluationQuery;
 pub use packed::Packed;
@@ -64,7 +72,9 @@ pub use page::{Budget, Lost, PageRow, TracePage};
 pub use query::{Bounds, Loaded, Part, TraceQuery};
 pub use retention::Retention;
 pub use rewrite::Erase;
+pub use salvage::{Salvaged, salvage};
 pub use sql::{FUNCTIONS as SQL_FUNCTIONS, Found, VIEWS as SQL_VIEWS, View};
+pub use standing::Standing;
 pub use status::Status;
 pub use track::{Settled, Through};
 
@@ -160,39 +170,44 @@ pub enum ToolWrite {
         /// Its journal record.
         position: Position,
     },
+    /// Traces are deleted together with their evaluations.
+    Purge {
+        /// Whose.
+        tenant: Tenant,
+        /// Which.
+        trace_ids: Vec<TraceId>,
+        /// And every evaluation of no trace that is left, made before this time.
+        evaluations_before: Option<Timestamp>,
+        /// Its journal record.
+        position: Position,
+    },
 }
 
 impl ToolWrite {
     /// The journal record it came from.
     pub const fn position(&self) -> Position {
         match self {
-            Self::Trace { position, .. } | Self::Evaluation { position, .. } | Self::Deletion { position, .. } => {
-                *position
-            }
+            Self::Trace { position, .. }
+            | Self::Evaluation { position, .. }
+            | Self::Deletion { position, .. }
+            | Self::Purge { position, .. } => *position,
         }
     }
 
     /// Sets the journal record, which is known only once it is written.
     pub const fn place(&mut self, record: Position) {
         match self {
-            Self::Trace { position, .. } | Self::Evaluation { position, .. } | Self::Deletion { position, .. } => {
-                *position = record;
-            }
+            Self::Trace { position, .. }
+            | Self::Evaluation { position, .. }
+            | Self::Deletion { position, .. }
+            | Self::Purge { position, .. } => *position = record,
         }
     }
 
     fn spans(&self) -> &[RawSpan] {
         match self {
             Self::Trace { spans, .. } => spans,
-            Self::Evaluation { .. } | Self::Deletion { .. } => &[],
-        }
-    }
-
-    /// The trace that it deletes.
-    pub fn deletes(&self) -> Option<RowKey> {
-        match self {
-            Self::Deletion { tenant, trace_id, .. } => Some(RowKey { tenant: tenant.clone(), trace_id: *trace_id }),
-            Self::Trace { .. } | Self::Evaluation { .. } => None,
+            Self::Evaluation { .. } | Self::Deletion { .. } | Self::Purge { .. } => &[],
         }
     }
 }
@@ -230,8 +245,12 @@ impl Store {
         now: fn() -> Timestamp,
     ) -> Result<(Self, Boot), Error> {
         config.check()?;
-        let (origin, damage) = damage::engine(home, config)?;
-        let (boot, tools) = boot::read(&origin)?;
+        let config = &config.within_share();
+        let (origin, found, damage) = damage::open(home, config, now(), |connection| {
+            let (boot, tools) = boot::read(connection)?;
+            Ok((boot, tools, Beside::of(connection)?, rewrite::asked(connection)?))
+        })?;
+        let (boot, tools, beside, erase_asked) = found;
         let boot = Boot { damage, ..boot };
         let (ordinary, ordinary_end) = mpsc::channel(ORDINARY_MAX);
         let (awaited, awaited_end) = mpsc::channel(AWAITED_MAX);
@@ -239,15 +258,14 @@ impl Store {
             status: Arc::new(Mutex::new(Status {
                 stored_through: boot.stored_through,
                 settled_through: boot.settled_through,
+                damage: boot.damage.clone(),
                 ..Status::default()
             })),
             committed: watch::Sender::new(0),
             rewritten: watch::Sender::new(0),
             checkpointed: watch::Sender::new(Through::default()),
         };
-        let beside = Beside::of(&origin)?;
         let shapes = beside.shapes.known();
-        let erase_asked = rewrite::asked(&origin)?;
         let (for_spans, for_tools) = (open::clone_of(&origin)?, open::clone_of(&origin)?);
         let deadline = Duration::from_millis(config.read_deadline_ms);
         let readers = Readers::new(origin, shapes, config.readers, deadline)?;
@@ -261,6 +279,7 @@ impl Store {
             awaited: awaited_end,
             config: config.clone(),
             wal: open::Paths::of(home).wal,
+            database: open::Paths::of(home).database,
             tracker: track::Tracker::new(boot.stored_through, tools),
             positions: group::Positions { stored: boot.stored_through, settled: boot.settled_through },
             shared: shared.clone(),

@@ -27,15 +27,22 @@ pub struct Retention {
     /// Hours between two sweeps; 0 sweeps at the start only.
     #[serde(alias = "sweepIntervalHours")]
     pub sweep_interval_hours: u32,
+    /// Most bytes that everything in `home` may take, at least 128 MiB: at most a quarter for the journal, five eighths
+    /// for the database and a copy of it, an eighth for all else. The oldest traces go before their time when their
+    /// share is half full of data.
+    pub bytes_max: u64,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { days: 30, sweep_interval_hours: 24 }
+        Self { days: 30, sweep_interval_hours: 24, bytes_max: 2 << 30 }
     }
 }
 
 impl Retention {
+    /// The smallest `bytes_max`.
+    pub(super) const BYTES_MIN: u64 = 128 * 1024 * 1024;
+
     /// Everything before this time is too old.
     pub(super) fn cutoff(&self, now: Timestamp) -> Option<Timestamp> {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);

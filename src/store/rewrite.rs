@@ -16,12 +16,15 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::open::{self, CATALOG, Paths};
 use super::spans::timestamp;
 use super::writer::{State, Writer};
-use super::{Config, Error};
+use super::{Config, Error, boot};
 
 /// Every table whose rows are kept. `erasures` is left behind: with the copy they are done.
 const TABLES: [&str; 6] = ["spans", "traces", "evaluations", "positions", "shapes", "pieces"];
 /// A rewriting that failed is tried again after this time.
 const REWRITE_AGAIN: Duration = Duration::from_secs(60);
+/// First and longest wait before the engine is opened again after that failed.
+const REOPEN_FIRST: Duration = Duration::from_millis(500);
+const REOPEN_LONGEST: Duration = Duration::from_secs(30);
 /// The old file's name while both are open.
 const OLD: &str = "old";
 
@@ -29,9 +32,9 @@ const OLD: &str = "old";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Erase {
-    /// Minutes after a deletion within which the database file is written anew; all deletions until then share one
-    /// rewriting. The journal is rid of them with it, or as soon as the collector has what was received before. At most
-    /// 1440; 0 rewrites at once.
+    /// Minutes after a deletion within which no byte of what was deleted is left: the database file and the journal's
+    /// segments that have it are written anew, whatever the collector does; all deletions until then share one
+    /// rewriting. At most 1440; 0 rewrites at once, and is sure of it ten seconds later.
     pub within_minutes: u32,
 }
 
@@ -45,9 +48,21 @@ impl Erase {
     /// The longest wait that may be set, in minutes.
     pub(super) const MINUTES_MAX: u32 = 1440;
 
-    pub(super) const fn within(&self) -> Duration {
+    /// The same as a duration.
+    pub const fn within(&self) -> Duration {
         Duration::from_secs(self.within_minutes as u64 * 60)
     }
+}
+
+/// The engine is closed and could not be opened again yet.
+pub(super) struct Closed {
+    /// Keeps every reader waiting.
+    all: OwnedSemaphorePermit,
+    /// When it is tried again.
+    pub again: Instant,
+    wait: Duration,
+    /// What stood in the way.
+    pub why: Error,
 }
 
 /// When the oldest deletion was asked for of which bytes may still be in the file.
@@ -133,21 +148,17 @@ impl Writer {
     pub async fn rewrite(&mut self, state: &mut State) {
         let started = Instant::now();
         state.rewrite_at = Some(started + REWRITE_AGAIN);
-        if let Err(error) = self.commit_all(state).and_then(|()| self.checkpoint(state)) {
+        let committed = match self.commit_all(state) {
+            // The copy is what gives room back; rows wait meanwhile.
+            Err(Error::NoSpace(_)) => Ok(()),
+            other => other,
+        };
+        if let Err(error) = committed.and_then(|()| self.checkpoint(state)) {
             tracing::warn!(%error, "the database could not be brought in order to be written anew; tried again later");
             return;
         }
         let Some(all) = self.readers.suspend().await else { return };
-        let rewritten = self.without_connections(rewrite);
-        match open::engine(&self.home, &self.config).and_then(|origin| self.connect(origin, all)) {
-            Ok(()) => {}
-            Err(error) => {
-                tracing::error!(%error, "the database cannot be opened again after it was written anew; it is closed");
-                state.ending = true;
-                return;
-            }
-        }
-        match rewritten {
+        match self.without_connections(rewrite) {
             Ok(()) => {
                 state.rewrite_at = None;
                 self.shared.was_rewritten();
@@ -158,6 +169,52 @@ impl Writer {
             }
             Err(error) => tracing::warn!(%error, "the database could not be written anew; tried again later"),
         }
+        // No commit is under way.
+        state.unsure = None;
+        state.closed = Some(Closed { all, again: Instant::now(), wait: REOPEN_FIRST, why: Error::Closed });
+        self.reopen(state);
+    }
+
+    /// Closes an engine that gave up on the file, and opens it again.
+    pub async fn open_anew(&mut self, state: &mut State) {
+        let Some(all) = self.readers.suspend().await else { return };
+        if let Err(error) = self.without_connections(|_, _| Ok(())) {
+            tracing::error!(%error, "the database could not be closed");
+        }
+        state.closed = Some(Closed { all, again: Instant::now(), wait: REOPEN_FIRST, why: Error::Closed });
+        self.reopen(state);
+    }
+
+    /// Opens the engine again when it is time for that; until it can be, everything waits in the journal.
+    pub fn reopen(&mut self, state: &mut State) {
+        let Some(closed) = state.closed.take_if(|closed| Instant::now() >= closed.again) else { return };
+        let opened = open::engine(&self.home, &self.config).and_then(|origin| {
+            self.spans = open::clone_of(&origin)?;
+            self.tools = open::clone_of(&origin)?;
+            Ok((boot::positions(&origin)?, origin))
+        });
+        match opened {
+            Ok((on_file, origin)) => {
+                self.readers.resume(origin, closed.all);
+                self.shared.healed();
+                state.retry = None;
+                if let Some((count, positions)) = state.unsure.take()
+                    && positions == on_file
+                    && positions != self.positions
+                {
+                    state.scratch.beside.committed();
+                    self.group_is_in(state, count, positions, 0, Instant::now());
+                }
+                self.look_at_size(state);
+            }
+            Err(error) => {
+                if self.shared.set_failed(&error) {
+                    tracing::error!(%error, "the database cannot be opened again yet; rows wait in the journal");
+                }
+                let (again, wait) = (Instant::now() + closed.wait, (closed.wait * 2).min(REOPEN_LONGEST));
+                state.closed = Some(Closed { again, wait, why: error, ..closed });
+            }
+        }
     }
 
     /// Closes the engine and does something with its file.
@@ -166,12 +223,5 @@ impl Writer {
         self.tools = nowhere.try_clone().map_err(Error::engine)?;
         self.spans = nowhere;
         work(&self.home, &self.config)
-    }
-
-    fn connect(&mut self, origin: Connection, all: OwnedSemaphorePermit) -> Result<(), Error> {
-        self.spans = open::clone_of(&origin)?;
-        self.tools = open::clone_of(&origin)?;
-        self.readers.resume(origin, all);
-        Ok(())
     }
 }

@@ -8,9 +8,9 @@ use tokio::sync::watch;
 
 use iris_core::model::Timestamp;
 
-use super::Error;
 use super::group::Positions;
 use super::track::Through;
+use super::{Damage, Error};
 
 /// How the store is doing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -35,8 +35,13 @@ pub struct Status {
     pub checkpoint_ms: f64,
     /// Bytes of the write-ahead log.
     pub wal_bytes: u64,
+    /// Bytes of the database file when it was last looked at.
+    pub file_bytes: u64,
     /// When bytes of what was deleted will have gone from the file; absent when there are none.
     pub erase_due: Option<Timestamp>,
+    /// What could not be read at the start, and what came of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<Damage>,
     /// Rows deleted by retention since the start.
     pub swept: u64,
     /// Why the last commit failed; absent once one succeeded.
@@ -103,6 +108,11 @@ impl Shared {
         let news = status.failed.as_ref() != Some(&message);
         status.failed = Some(message);
         news
+    }
+
+    /// It can be written again.
+    pub fn healed(&self) {
+        self.status().failed = None;
     }
 
     pub fn swept(&self, rows: usize) {

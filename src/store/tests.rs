@@ -1,5 +1,6 @@
 //! The store against the real engine, in folders of their own.
 
+mod bytes;
 mod cost;
 mod crash;
 mod deleting;
@@ -8,6 +9,7 @@ mod long;
 mod pages;
 mod reading;
 mod safety;
+mod salvaging;
 mod shapes;
 mod sweeping;
 mod writing;

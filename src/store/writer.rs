@@ -10,16 +10,16 @@ use iris_core::model::{Position, RowKey, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use super::beside::Beside;
-use super::erase::without_text;
 use super::group::{self, Item, Positions};
 use super::open::CATALOG;
 use super::packed::{Packed, Scratch};
 use super::pending::Pending;
 use super::reader::Readers;
 use super::retention::Sweep;
+use super::rewrite::Closed;
 use super::status::Shared;
 use super::track::{Done, Tracker};
-use super::{Config, Error, Sent, ToolWrite, Write};
+use super::{Config, Error, Sent, Standing, ToolWrite, Write};
 use crate::deleted::Deletions;
 
 /// Awaited writes of one transaction.
@@ -43,6 +43,25 @@ pub(super) enum Command {
     Abandon,
 }
 
+impl Command {
+    /// Answers it without doing it; true when it was to end the writer.
+    fn refuse(self, why: &Error) -> bool {
+        // A caller that no longer waits learns nothing, and needs not to.
+        match self {
+            Self::Write(_, done) | Self::Flush(done) | Self::Checkpoint(done) => {
+                let _ = done.send(Err(why.clone()));
+                false
+            }
+            Self::Close { done, .. } => {
+                let _ = done.send(Err(why.clone()));
+                true
+            }
+            #[cfg(test)]
+            Self::Abandon => true,
+        }
+    }
+}
+
 pub(super) struct Writer {
     pub spans: Connection,
     pub tools: Connection,
@@ -50,6 +69,7 @@ pub(super) struct Writer {
     pub awaited: mpsc::Receiver<Command>,
     pub config: Config,
     pub wal: PathBuf,
+    pub database: PathBuf,
     pub tracker: Tracker,
     /// As the file has them.
     pub positions: Positions,
@@ -68,16 +88,24 @@ pub(super) struct Writer {
 /// What the loop remembers from one turn to the next.
 pub(super) struct State {
     pending: Pending,
-    scratch: Scratch,
+    pub scratch: Scratch,
     /// Committed since the last CHECKPOINT.
     dirty: bool,
     last_write: Instant,
-    retry: Option<(Instant, Duration)>,
+    pub retry: Option<(Instant, Duration)>,
     checkpoint_after: Instant,
-    sweep: Option<Sweep>,
+    pub sweep: Option<Sweep>,
     sweep_at: Option<Instant>,
+    /// When the file's size is looked at.
+    pub look_at: Option<Instant>,
     /// When the file is to be written anew.
     pub rewrite_at: Option<Instant>,
+    /// The engine is closed until it can be opened again.
+    pub closed: Option<Closed>,
+    /// The engine gave up on the file and has to be opened again.
+    pub is_broken: bool,
+    /// A group of so many items and these positions, of which the engine did not say whether it is in.
+    pub unsure: Option<(usize, Positions)>,
     pub ending: bool,
 }
 
@@ -94,7 +122,11 @@ impl Writer {
             checkpoint_after: now,
             sweep: None,
             sweep_at: Some(now),
+            look_at: Some(now),
             rewrite_at: None,
+            closed: None,
+            is_broken: false,
+            unsure: None,
             ending: false,
         };
         if let Some(asked) = self.erase_asked.take() {
@@ -102,12 +134,15 @@ impl Writer {
         }
         let mut ordinary_open = true;
         while !state.ending {
-            let room = ordinary_open && state.pending.bytes() < 2 * self.config.group_bytes;
+            let room = ordinary_open && state.closed.is_none() && state.pending.bytes() < 2 * self.config.group_bytes;
             let wake = tokio::time::Instant::from_std(self.next_wake(&state));
             tokio::select! {
                 biased;
                 command = self.awaited.recv() => match command {
-                    Some(command) => self.command(&mut state, command),
+                    Some(command) => match &state.closed {
+                        Some(closed) => state.ending = command.refuse(&closed.why),
+                        None => self.command(&mut state, command),
+                    },
                     None => break,
                 },
                 write = self.ordinary.recv(), if room => match write {
@@ -116,12 +151,18 @@ impl Writer {
                 },
                 () = tokio::time::sleep_until(wake) => {}
             }
+            if state.closed.is_some() {
+                self.reopen(&mut state);
+                continue;
+            }
             self.tick(&mut state);
-            if state.rewrite_at.is_some_and(|at| Instant::now() >= at) {
+            if std::mem::take(&mut state.is_broken) {
+                self.open_anew(&mut state).await;
+            } else if state.rewrite_at.is_some_and(|at| Instant::now() >= at) {
                 self.rewrite(&mut state).await;
             }
         }
-        if !state.ending {
+        if !state.ending && state.closed.is_none() {
             // Every handle is gone: nobody can ask any more, but what was sent is kept.
             self.drain_ordinary(&mut state);
             if let Err(error) = self.commit_all(&mut state) {
@@ -132,6 +173,9 @@ impl Writer {
 
     fn next_wake(&self, state: &State) -> Instant {
         let far = Instant::now() + Duration::from_secs(3600);
+        if let Some(closed) = &state.closed {
+            return closed.again;
+        }
         if state.sweep.is_some() {
             return Instant::now();
         }
@@ -145,7 +189,7 @@ impl Writer {
         let idle = self.has_anything_to_checkpoint(state).then(|| {
             (state.last_write + Duration::from_millis(self.config.checkpoint_idle_ms)).max(state.checkpoint_after)
         });
-        [due, idle, state.sweep_at, state.rewrite_at].into_iter().flatten().fold(far, Instant::min)
+        [due, idle, state.sweep_at, state.look_at, state.rewrite_at].into_iter().flatten().fold(far, Instant::min)
     }
 
     fn tick(&mut self, state: &mut State) {
@@ -165,6 +209,7 @@ impl Writer {
             self.checkpoint_or_log(state);
         }
         self.sweep(state, now);
+        self.keep_within_share(state, now);
     }
 
     fn has_anything_to_checkpoint(&self, state: &State) -> bool {
@@ -232,25 +277,13 @@ impl Writer {
         self.tracker.commit(&dropped);
     }
 
-    /// What of a tool's write is still to be stored: nothing of a trace that was deleted, and no text of an
-    /// evaluation of one. `Err` is the position of what is not.
-    fn standing(&self, mut write: Box<ToolWrite>) -> Result<Box<ToolWrite>, Position> {
-        match write.as_mut() {
-            ToolWrite::Trace { trace, position, .. } => {
-                let key = RowKey { tenant: trace.tenant.clone(), trace_id: trace.trace_id };
-                if self.deleted.contains(&key) {
-                    return Err(*position);
-                }
-            }
-            ToolWrite::Evaluation { evaluation, .. } => {
-                let key = evaluation.trace_id.map(|trace_id| RowKey { tenant: evaluation.tenant.clone(), trace_id });
-                if key.is_some_and(|key| self.deleted.contains(&key)) {
-                    *evaluation = without_text(evaluation.clone(), (self.now)());
-                }
-            }
-            ToolWrite::Deletion { .. } => {}
+    /// What of a tool's write is still to be stored. `Err` is the position of what is not.
+    fn standing(&self, write: Box<ToolWrite>) -> Result<Box<ToolWrite>, Position> {
+        let position = write.position();
+        match write.standing(&self.deleted, (self.now)()) {
+            Standing::All(write) | Standing::Part(write) => Ok(write),
+            Standing::Nothing => Err(position),
         }
-        Ok(write)
     }
 
     fn command(&mut self, state: &mut State, command: Command) {
@@ -311,7 +344,9 @@ impl Writer {
         };
         let changed = (positions != self.positions).then_some(positions);
         let mut set_aside = 0;
-        let mut written = group::write(&self.spans, &items, changed, (self.now)(), &mut state.scratch);
+        let mut written = self
+            .check_share()
+            .and_then(|()| group::write(&self.spans, &items, changed, (self.now)(), &mut state.scratch));
         if matches!(&written, Err(error) if error.may_be_a_row())
             && let Some(bad) = group::find_bad(&self.spans, &items, (self.now)(), &mut state.scratch)
         {
@@ -321,15 +356,33 @@ impl Writer {
             written = group::write(&self.spans, &good, changed, (self.now)(), &mut state.scratch);
         }
         if let Err(error) = written {
+            state.unsure = Some((count, positions));
             return Err(self.failed(state, error));
         }
-        let rows: usize = items.iter().map(|item| item.rows()).sum();
         if set_aside > 0 {
             tracing::error!(set_aside, "rows that the database refused were set aside");
         }
+        self.group_is_in(state, count, positions, set_aside, started);
+        Ok(())
+    }
+
+    /// The oldest group that waits is in the file.
+    pub fn group_is_in(
+        &mut self,
+        state: &mut State,
+        count: usize,
+        positions: Positions,
+        set_aside: usize,
+        started: Instant,
+    ) {
+        state.unsure = None;
+        let items = state.pending.first(count);
+        let mut done = Done::default();
+        items.iter().for_each(|item| item.complete(&mut done));
+        let rows: usize = items.iter().map(|item| item.rows()).sum();
         self.tracker.commit(&done);
         self.positions = positions;
-        let deletes = items.iter().any(|item| item.deletes().is_some());
+        let deletes = items.iter().any(|item| item.is_deletion());
         let ticket = state.pending.remove(count, &mut self.tracker);
         if deletes {
             self.erase_from(state, (self.now)());
@@ -337,7 +390,6 @@ impl Writer {
         self.shared.group_committed(rows, set_aside, started.elapsed());
         self.after_commit(state);
         self.shared.publish_ticket(ticket);
-        Ok(())
     }
 
     fn after_commit(&mut self, state: &mut State) {
@@ -346,6 +398,7 @@ impl Writer {
         state.last_write = Instant::now();
         let wal_bytes = std::fs::metadata(&self.wal).map_or(0, |file| file.len());
         self.shared.now_holds(wal_bytes, self.positions);
+        self.look_at_size(state);
         if wal_bytes >= self.config.checkpoint_wal_bytes && state.last_write >= state.checkpoint_after {
             self.checkpoint_or_log(state);
         }
@@ -354,6 +407,7 @@ impl Writer {
     fn failed(&mut self, state: &mut State, error: Error) -> Error {
         let wait = state.retry.map_or(RETRY_FIRST, |(_, wait)| (wait * 2).min(RETRY_LONGEST));
         state.retry = Some((Instant::now() + wait, wait));
+        state.is_broken |= error.ends_engine();
         if self.shared.set_failed(&error) {
             tracing::error!(%error, retry_ms = wait.as_millis(), "the database refused a commit; rows wait in memory and in the journal");
         }
@@ -400,7 +454,7 @@ impl Writer {
             }
         }
         // What waits of a trace that is deleted has to be in the file before it is deleted there.
-        if fresh.iter().any(|(item, _)| item.deletes().is_some())
+        if fresh.iter().any(|(item, _)| item.is_deletion())
             && let Err(error) = self.commit_all(state)
         {
             for (_, done) in fresh {
@@ -422,6 +476,7 @@ impl Writer {
             match (&result, &item) {
                 (Ok(()), Item::Tool(write)) => self.tracker.tool_stored(write.position()),
                 (Err(error), _) => {
+                    state.is_broken |= error.ends_engine();
                     self.shared.set_failed(error);
                 }
                 _ => {}
@@ -437,8 +492,11 @@ impl Writer {
     fn write_on_tools(&mut self, state: &mut State, items: &[&Item]) -> Result<(), Error> {
         let positions = Positions { stored: self.tracker.through().max(self.positions.stored), ..self.positions };
         let changed = (positions != self.positions).then_some(positions);
+        if !items.iter().any(|item| item.is_deletion()) {
+            self.check_share()?;
+        }
         group::write(&self.tools, items, changed, (self.now)(), &mut state.scratch)?;
-        if items.iter().any(|item| item.deletes().is_some()) {
+        if items.iter().any(|item| item.is_deletion()) {
             self.erase_from(state, (self.now)());
         }
         self.positions = positions;
@@ -448,6 +506,7 @@ impl Writer {
 
     fn checkpoint_or_log(&mut self, state: &mut State) {
         if let Err(error) = self.checkpoint(state) {
+            state.is_broken |= error.ends_engine();
             tracing::warn!(%error, "a checkpoint of the database failed and is tried again later");
         }
     }
@@ -486,6 +545,7 @@ impl Writer {
                 if sweep.deleted > 0 {
                     tracing::info!(rows = sweep.deleted, "rows past their retention were deleted");
                     self.checkpoint_or_log(state);
+                    self.look_at_size(state);
                 }
             }
             Err(error) => tracing::warn!(%error, "a retention sweep failed; the next one goes on"),

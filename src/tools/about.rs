@@ -43,6 +43,8 @@ pub struct Facts {
     pub stored_text: super::StoredText,
     /// The text of a reply that a model reads, in bytes; 0: no bound of its own.
     pub reply_bytes_max: usize,
+    /// How soon bytes of what was deleted are gone.
+    pub erase_within: std::time::Duration,
 }
 
 /// Why a resource cannot be read.

@@ -21,6 +21,11 @@ impl Caller {
         Self { tenant: Tenant::local(), scopes: Scope::ALL.to_vec(), reply_bytes_max: None }
     }
 
+    /// Whoever holds the folder itself, for one of its tenants: it may do everything.
+    pub fn owner(tenant: Tenant) -> Self {
+        Self { tenant, scopes: Scope::ALL.to_vec() }
+    }
+
     /// The same, allowed to look and nothing else.
     pub fn onlooker() -> Self {
         Self { tenant: Tenant::local(), scopes: vec![Scope::Read], reply_bytes_max: None }

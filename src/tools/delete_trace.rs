@@ -3,10 +3,11 @@
 use iris_core::contract::{
     DeleteTraceArgs, DeleteTraceReply, Downstream, Erasure, ErasureBytes as Bytes, ErasureState, Error,
 };
-use iris_core::model::{Lane, Position, RowKey};
+use iris_core::model::{Lane, Position, RowKey, Timestamp};
 use serde_json::Value;
 
 use super::{App, Caller, to_value, trace_id};
+use crate::ingest::Eraser;
 use crate::store::ToolWrite;
 
 impl App {
@@ -14,6 +15,9 @@ impl App {
         let trace_id = trace_id(&args.trace_id)?;
         let key = RowKey { tenant: caller.tenant.clone(), trace_id };
         let nothing = DeleteTraceReply { deleted: false, trace_id: trace_id.to_string(), erasure: None };
+        if self.deleted.contains(&key) {
+            return to_value(self, &DeleteTraceReply { erasure: Some(self.erasure()), ..nothing });
+        }
         if !self.exists(&key).await? {
             return to_value(self, &nothing);
         }
@@ -26,32 +30,40 @@ impl App {
 
     async fn exists(&self, key: &RowKey) -> Result<bool, Error> {
         let backend = self.backend()?;
-        if self.deleted.contains(key) {
-            return Ok(false);
-        }
         let failed = |error| self.failed(&error);
         Ok(backend.store.has_trace(key).await.map_err(failed)?
             || backend.pipeline.open_trace(key).await.map_err(failed)?.is_some())
     }
 
-    /// From here on nothing of the trace is taken, shown or sent, and what waits of it is let go.
+    /// From here on nothing of what is deleted is taken, shown or sent, and what waits of it is let go.
     pub(super) async fn forget(&self, write: &ToolWrite) -> Result<(), Error> {
-        let Some(key) = write.deletes() else { return Ok(()) };
-        let (deleted, added) = (self.deleted.clone(), key.clone());
-        let added = tokio::task::spawn_blocking(move || deleted.add(&added)).await;
+        if !write.is_deletion() {
+            return Ok(());
+        }
+        let (deleted, added) = (self.deleted.clone(), write.clone());
+        let added = tokio::task::spawn_blocking(move || added.remember(&deleted)).await;
         added.map_err(|error| self.unforeseen(&error))?.map_err(|error| self.unforeseen(&error))?;
-        self.backend()?.pipeline.forget(&key).await;
+        for key in write.deletes() {
+            self.backend()?.pipeline.forget(&key).await;
+        }
         Ok(())
     }
 
-    fn erasure(&self) -> Erasure {
-        let due_at = self.backend.get().and_then(|backend| backend.store.status().erase_due).map(|due| due.to_string());
-        let due = || Bytes { state: ErasureState::Due, due_at: due_at.clone() };
-        if self.facts.forwards {
-            let journal = Bytes { state: ErasureState::Waits, due_at: None };
-            Erasure { store: due(), journal, downstream: Downstream::Sent }
-        } else {
-            Erasure { store: due(), journal: due(), downstream: Downstream::None }
-        }
+    /// Whether no byte of what was deleted is left.
+    pub fn is_erased(&self) -> bool {
+        let erasure = self.erasure();
+        erasure.store.state == ErasureState::Done && erasure.journal.state == ErasureState::Done
+    }
+
+    /// Until when bytes of what was deleted may be where.
+    pub fn erasure(&self) -> Erasure {
+        let bytes = |due: Option<Timestamp>| match due {
+            Some(due) => Bytes { state: ErasureState::Due, due_at: Some(due.to_string()) },
+            None => Bytes { state: ErasureState::Done, due_at: None },
+        };
+        let store = self.backend.get().and_then(|backend| backend.store.status().erase_due);
+        let journal = self.deleted.in_journal().map(|(oldest, _)| Eraser::due(oldest, self.facts.erase_within));
+        let downstream = if self.facts.forwards { Downstream::Sent } else { Downstream::None };
+        Erasure { store: bytes(store), journal: bytes(journal), downstream }
     }
 }

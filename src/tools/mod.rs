@@ -19,6 +19,7 @@ mod marks;
 mod part;
 mod preview_rule;
 mod proof;
+mod purge;
 mod query_sql;
 mod stored_text;
 mod trace_detail;
@@ -200,12 +201,13 @@ impl App {
         let kind = match write {
             ToolWrite::Trace { .. } => Kind::ToolTrace,
             ToolWrite::Evaluation { .. } => Kind::ToolEvaluation,
-            ToolWrite::Deletion { .. } => Kind::Tombstone,
+            ToolWrite::Deletion { .. } | ToolWrite::Purge { .. } => Kind::Tombstone,
         };
         let what = match &write {
             ToolWrite::Trace { trace, .. } => format!("trace {}", trace.trace_id),
             ToolWrite::Evaluation { evaluation, .. } => format!("evaluation {}", evaluation.id),
             ToolWrite::Deletion { trace_id, .. } => format!("deletion of trace {trace_id}"),
+            ToolWrite::Purge { trace_ids, .. } => format!("purge of {} traces", trace_ids.len()),
         };
         let backend = self.backend()?;
         let body = serde_json::to_vec(&write).map_err(|error| self.unforeseen(&error))?;

@@ -59,7 +59,7 @@ async fn nothing_acknowledged_is_lost_or_doubled_by_kill_9() {
 }
 
 /// Posts runs until told to stop or the other side is gone; returns those that were acknowledged.
-async fn send(url: String, numbers: Arc<AtomicU64>, stop: Arc<AtomicBool>) -> Vec<u64> {
+pub async fn send(url: String, numbers: Arc<AtomicU64>, stop: Arc<AtomicBool>) -> Vec<u64> {
     let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
     let mut acknowledged = Vec::new();
     while !stop.load(Ordering::Relaxed) {

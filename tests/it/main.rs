@@ -3,12 +3,14 @@
 mod acknowledged;
 mod deleted;
 mod exported;
+mod faults;
 mod field_cases_1;
 mod field_cases_5;
 mod forwarded;
 mod frugal;
 mod overload;
 mod proof;
+mod purge;
 mod refused;
 mod rules;
 mod stdio;

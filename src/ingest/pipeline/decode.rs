@@ -35,7 +35,7 @@ pub(super) fn decode(entry: &Entry, lane: Lane, mind: &Mind) -> Decoded {
         (Kind::Otlp, Lane::Traces) => spans(entry, mind),
         (Kind::Otlp, Lane::Logs) => logs(entry, mind),
         (Kind::ToolTrace | Kind::ToolEvaluation | Kind::Tombstone, _) => tool(entry, lane),
-        (Kind::Otlp, Lane::Metrics) | (Kind::Verdict, _) => Ok(Content::Nothing),
+        (Kind::Otlp, Lane::Metrics) | (Kind::Verdict | Kind::Erased, _) => Ok(Content::Nothing),
     };
     let content = content.unwrap_or_else(Content::Unreadable);
     Decoded { lane, seq: entry.seq, arrived: record.arrived, content }

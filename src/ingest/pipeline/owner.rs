@@ -150,7 +150,6 @@ impl Owner {
     pub(super) async fn run(mut self) {
         let mut committed = self.rooms.store.committed();
         let mut checkpointed = self.rooms.store.checkpointed();
-        let mut rewritten = self.rooms.store.rewritten();
         let mut round = tokio::time::interval(ROUND);
         round.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -180,7 +179,6 @@ impl Owner {
                 Some(finished) = self.jobs.next(), if !self.jobs.is_empty() => self.finish(finished),
                 ticket = changed(&mut committed) => self.committed(ticket),
                 through = changed(&mut checkpointed) => self.checkpointed(through),
-                _ = changed(&mut rewritten) => self.rid_journal(),
                 () = until(due) => self.tick(),
                 arrived = self.rooms.feeds.next(), if reads => self.take(arrived),
                 _ = round.tick() => self.round(),
@@ -288,9 +286,7 @@ impl Owner {
                 }
             }
             Content::Tool(write) => {
-                if let Some(key) = write.deletes() {
-                    self.delete(&key);
-                }
+                self.delete(&write);
                 tool = Some(write);
             }
             Content::Nothing => {}
@@ -306,14 +302,14 @@ impl Owner {
     }
 
     /// A deletion was met in the journal: it was made by a process that ended before it was done, or by this one.
-    fn delete(&mut self, key: &RowKey) {
-        if !self.rooms.deleted.contains(key)
-            && let Err(error) = self.rooms.deleted.add(key)
-        {
+    fn delete(&mut self, write: &store::ToolWrite) {
+        if let Err(error) = write.remember(&self.rooms.deleted) {
             tracing::error!(%error, "a deletion could not be remembered; later spans of the trace will be stored");
         }
-        let effects = self.rooms.assembler.forget(key);
-        self.apply(effects, None);
+        for key in write.deletes() {
+            let effects = self.rooms.assembler.forget(&key);
+            self.apply(effects, None);
+        }
     }
 
     fn note_lane(&mut self, lane: Lane, seq: u64, arrived: iris_core::model::Timestamp) {
@@ -475,19 +471,6 @@ impl Owner {
         for lane in LANES {
             self.rooms.journal.stored(lane, through.of(lane));
         }
-    }
-
-    /// What was deleted is in no byte of the store any more: the journal's segments that have it go as soon as the
-    /// forwarder is past them.
-    fn rid_journal(&mut self) {
-        let (journal, store) = (self.rooms.journal.clone(), self.rooms.store.clone());
-        self.checkpointing = true;
-        self.jobs.push(Box::pin(async move {
-            for lane in LANES {
-                journal.rotate(lane).await;
-            }
-            Finished::Checkpointed(store.checkpoint().await)
-        }));
     }
 
     /// Once a second: what no event brings about.

@@ -7,6 +7,7 @@ use iris_core::model::Lane;
 
 use super::forgetful::{Fault, ForgetfulDisk, Random};
 use super::*;
+use crate::deleted::Left;
 
 const SEEDS: u64 = 1000;
 const STEPS: u64 = 30;
@@ -21,7 +22,14 @@ struct Model {
     /// Lanes in which the forwarder may have lost something to a full lane.
     dropped: BTreeSet<Lane>,
     highest: u64,
+    /// Some bodies before this number were to go, or to be cut.
+    rid: u64,
 }
+
+/// Numbers that leave this by five go.
+const ERASED: u64 = 3;
+/// Of these only the number stays.
+const CUT: u64 = 4;
 
 impl Model {
     fn new() -> Self {
@@ -32,6 +40,7 @@ impl Model {
             forwarded: BTreeMap::new(),
             dropped: BTreeSet::new(),
             highest: 0,
+            rid: 0,
         }
     }
 
@@ -52,7 +61,19 @@ impl Model {
                     return Err(format!("{lane:?}: {} after {last}", entry.seq));
                 }
                 last = entry.seq;
+                if entry.record.kind == Kind::Erased {
+                    let number = self.acknowledged.get(&(lane, entry.seq)).copied();
+                    if number.is_some_and(|number| number % 5 != ERASED || number >= self.rid) {
+                        return Err(format!("{lane:?}: {} was to stay", entry.seq));
+                    }
+                    found.extend(number.map(|number| (entry.seq, number)));
+                    continue;
+                }
                 let number = number_of(&entry.record.body);
+                if number % 5 == CUT && number < self.rid && entry.record.body.len() == 8 {
+                    found.insert(entry.seq, number);
+                    continue;
+                }
                 if entry.record.body != body(number) || entry.record != record(entry.record.body.clone()) {
                     return Err(format!("{lane:?}: {} is not as it was sent", entry.seq));
                 }
@@ -118,7 +139,8 @@ impl Life {
                     self.journal.rotate(lane).await;
                 }
                 72..85 => self.advance(),
-                85..92 => self.break_something(),
+                85..90 => self.break_something(),
+                90..92 => self.rid(),
                 92..96 => {
                     self.disk.crash(&mut self.random);
                     self.reopen()?;
@@ -194,6 +216,18 @@ impl Life {
             *forwarded = seq.max(*forwarded);
             self.journal.forwarded(lane, seq);
         }
+    }
+
+    /// Some bodies go from what is closed; whether the disk fails meanwhile or not, no other does.
+    fn rid(&mut self) {
+        self.model.rid = self.model.sent;
+        let left = |_, entry: &Entry| match number_of(&entry.record.body) % 5 {
+            ERASED => Left::Nothing,
+            CUT => Left::Part(entry.record.body[..8].to_vec()),
+            _ => Left::All,
+        };
+        // It fails when the disk does.
+        let _ = self.journal.rid(&left);
     }
 
     fn break_something(&mut self) {

@@ -6,6 +6,7 @@ mod damage;
 mod flow;
 mod forgetful;
 mod real;
+mod rid;
 
 use std::future::Future;
 use std::path::Path;

@@ -135,7 +135,9 @@ fn garbage_is_set_aside() {
     std::fs::write(home.path().join("iris.duckdb"), [b'x'; 20_000]).unwrap();
     assert!(matches!(open::engine(home.path(), &config()), Err(Error::Corrupt(_))));
     let (_store, boot) = open(home.path());
-    assert_eq!(boot.damage, [crate::store::Damage::Main]);
+    assert_eq!(boot.damage.len(), 1);
+    assert_eq!(boot.damage[0].part, crate::store::DamagedPart::Main);
+    assert_eq!(boot.damage[0].salvaged, Some(crate::store::Salvaged::default()), "nothing could be read");
     let aside: Vec<_> = std::fs::read_dir(home.path().join("duckdb/set-aside")).unwrap().collect();
     assert_eq!(aside.len(), 1);
 }
@@ -159,7 +161,8 @@ fn a_damaged_log_costs_only_the_log() {
         bytes[middle..middle + 64].fill(0xff);
         std::fs::write(&log, bytes).unwrap();
         let (store, boot) = open(home.path());
-        assert_eq!(boot.damage, [crate::store::Damage::Log]);
+        assert_eq!(boot.damage.len(), 1);
+        assert_eq!((boot.damage[0].part, &boot.damage[0].salvaged), (crate::store::DamagedPart::Log, &None));
         assert_eq!(boot.stored_through.traces, 1);
         assert_eq!(count(&store, "spans").await, 50);
     });

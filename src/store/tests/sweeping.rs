@@ -77,7 +77,7 @@ async fn judge(store: &Store, trace: Trace, evaluation: Evaluation) {
 #[test]
 fn zero_days_keep_everything() {
     let home = tempfile::tempdir().unwrap();
-    let config = Config { retention: Retention { days: 0, sweep_interval_hours: 24 }, ..config() };
+    let config = Config { retention: Retention { days: 0, ..Retention::default() }, ..config() };
     runtime().block_on(async {
         let (store, _) = open_at(home.path(), &config, || at(400 * DAYS)).unwrap();
         store.send_async(packed(rows(1, 1, 3))).await.unwrap();

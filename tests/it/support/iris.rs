@@ -83,6 +83,13 @@ impl Iris {
         }
     }
 
+    /// Starts it and kills it so long after, ready or not.
+    pub fn start_for(&mut self, time: Duration) {
+        self.spawn();
+        std::thread::sleep(time);
+        self.kill();
+    }
+
     /// Starts it where it must refuse to: waits for its end and returns how, and what it said.
     pub async fn start_refused(&mut self) -> (ExitStatus, String) {
         self.spawn();
@@ -174,6 +181,13 @@ impl Iris {
     pub async fn tool(&self, name: &str, arguments: &Value) -> (u16, Value) {
         let url = format!("http://{}/api/v1/tools/{name}", self.door("web"));
         let answer = self.client.post(url).json(arguments).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// Posts JSON to a path of a door: status and reply.
+    pub async fn posted(&self, door: &str, path: &str, body: &Value) -> (u16, Value) {
+        let url = format!("http://{}{path}", self.door(door));
+        let answer = self.client.post(url).json(body).send().await.unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 

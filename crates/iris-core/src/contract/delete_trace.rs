@@ -24,7 +24,7 @@ pub struct Reply {
     pub deleted: bool,
     /// The id that was asked for.
     pub trace_id: String,
-    /// Where bytes of it may still be, and until when; absent when nothing was deleted.
+    /// Where bytes of it may still be, and until when; also for a trace that was deleted before. Absent when none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erasure: Option<Erasure>,
 }
@@ -43,8 +43,7 @@ pub struct Erasure {
 /// When bytes go.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Bytes {
-    /// `due`: they go by `due_at`; `waits`: they go once what was received before is sent to the collector, and are not
-    /// sent themselves.
+    /// `due`: they go by `due_at`; `done`: none is left.
     pub state: BytesState,
     /// ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,8 +56,8 @@ pub struct Bytes {
 pub enum BytesState {
     /// They go by `due_at`.
     Due,
-    /// They go once the collector has what was received before.
-    Waits,
+    /// None is left.
+    Done,
 }
 
 /// What the collector has of a deleted trace.
@@ -81,7 +80,7 @@ impl Tool for DeleteTrace {
         does: "Deletes the trace of the caller's tenant, its spans and every version in one transaction. Evaluations linked to it keep verdict, \
                scores, criticality and evidence offsets; output, expected text, suggestions and messages are erased and erased_at is set. Spans of \
                the trace that come later are dropped, and what names it is forwarded no more. erasure says until when bytes of it may still lie \
-               on this disk. No audit entry is written: traces are user data, not policy.",
+               on this disk; ask again to see it done. No audit entry is written: traces are user data, not policy.",
         not_for: "To expire old data in bulk (retention.days). To delete evaluations: retention does that. To change a trace: delete it and log it \
                   again.",
         errors: "An id that is unknown, already deleted or another tenant's answers deleted: false.",

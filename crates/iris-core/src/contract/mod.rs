@@ -14,6 +14,7 @@ mod evaluate_with_llm_judge;
 mod get_traces;
 mod list_rules;
 mod log_trace;
+mod purge;
 mod query_sql;
 mod readings;
 mod resources;
@@ -43,6 +44,7 @@ pub use get_traces::{
 };
 pub use list_rules::{Args as ListRulesArgs, ListRules, Reply as ListRulesReply};
 pub use log_trace::{Args as LogTraceArgs, Event, LogTrace, Reply as LogTraceReply, Span};
+pub use purge::PurgeArgs;
 pub use query_sql::{Args as QuerySqlArgs, Column as SqlColumn, QuerySql, Reply as QuerySqlReply, Table as SqlTable};
 pub use readings::{EvaluationsArgs, NoArgs, SummaryArgs};
 pub use resources::{

@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::model::{RawLog, RawSpan, Reading, Role, StatusCode, Usage};
+use crate::model::{RawLog, RawSpan, Reading, Role, StatusCode, TraceId, Usage};
 
 pub use calls::announced_error;
 pub use guide::Guide;
@@ -154,6 +154,11 @@ pub fn step_of(log: &RawLog) -> Option<RawSpan> {
     }
     let speakers = DIALECTS.iter().filter(|dialect| dialect.log_events().contains(&log.event_name.as_str()));
     speakers.into_iter().find_map(|dialect| dialect.step(log))
+}
+
+/// The trace that a log record belongs to: the one of the span that it stands for, else the one it names.
+pub fn trace_of(log: &RawLog) -> Option<TraceId> {
+    step_of(log).map(|step| step.trace_id).or(log.trace_id)
 }
 
 /// Whether some dialect reads log records of this name.

@@ -22,7 +22,7 @@ mod value;
 mod walk;
 mod wire;
 
-use crate::model::{Lane, TraceId};
+use crate::model::{Lane, RawLog, TraceId};
 
 pub use decode::{decode_logs, decode_spans};
 pub use events::has_log_event;
@@ -99,6 +99,29 @@ pub fn without(
     encoding: Encoding,
     body: &[u8],
     unwanted: &mut dyn FnMut(TraceId) -> bool,
+) -> Result<Walked, Refusal> {
+    walk_without(lane, encoding, body, tally::Unwanted::Of(unwanted))
+}
+
+/// A logs request that was accepted, without the records that are `unwanted`, each asked about as it decodes; otherwise
+/// as [`without`], for records whose trace is not an id in them.
+///
+/// # Errors
+/// When the body is not a logs request.
+pub fn without_records(
+    encoding: Encoding,
+    body: &[u8],
+    unwanted: &mut dyn FnMut(&RawLog) -> bool,
+) -> Result<Walked, Refusal> {
+    let places: Vec<bool> = decode_logs(encoding, body)?.iter().map(unwanted).collect();
+    walk_without(Lane::Logs, encoding, body, tally::Unwanted::At(&places))
+}
+
+fn walk_without<'a>(
+    lane: Lane,
+    encoding: Encoding,
+    body: &'a [u8],
+    unwanted: tally::Unwanted<'a>,
 ) -> Result<Walked, Refusal> {
     let tally = tally::Tally::without(unwanted);
     Ok(match encoding {

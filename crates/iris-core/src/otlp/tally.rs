@@ -10,8 +10,13 @@ use super::wire::put_varint;
 use super::{DEPTH_MAX, Limits, Stop, Walked};
 use crate::model::TraceId;
 
-/// Asks whether spans and records of a trace are to go.
-pub(super) type Unwanted<'a> = &'a mut dyn FnMut(TraceId) -> bool;
+/// What is to go of a body that was accepted.
+pub(super) enum Unwanted<'a> {
+    /// Spans and records of the traces of which this says so.
+    Of(&'a mut dyn FnMut(TraceId) -> bool),
+    /// Items by their place among the items of the body.
+    At(&'a [bool]),
+}
 
 /// The running account of one walk.
 pub(super) struct Tally<'a> {
@@ -71,7 +76,7 @@ impl<'a> Tally<'a> {
         Self { strict: true, ..Self::new(Limits { items_max: usize::MAX, ..Limits::default() }) }
     }
 
-    /// A tally that rejects what is of an unwanted trace, for a body that was accepted.
+    /// A tally that rejects what is unwanted, for a body that was accepted.
     pub(super) fn without(unwanted: Unwanted<'a>) -> Self {
         let limits = Limits { items_max: usize::MAX, ..Limits::default() };
         Self { unwanted: Some(unwanted), ..Self::new(limits) }
@@ -80,7 +85,7 @@ impl<'a> Tally<'a> {
     /// The unit being read is of this trace.
     #[inline]
     pub(super) fn of_trace(&mut self, trace_id: impl FnOnce() -> Option<TraceId>) {
-        if let Some(unwanted) = &mut self.unwanted
+        if let Some(Unwanted::Of(unwanted)) = &mut self.unwanted
             && let Some(trace_id) = trace_id()
         {
             self.faulty |= unwanted(trace_id);
@@ -115,7 +120,12 @@ impl<'a> Tally<'a> {
             *met - 1
         });
         self.unit = Some((unit, index));
-        self.faulty = false;
+        self.faulty = match &self.unwanted {
+            Some(Unwanted::At(places)) if unit.is_item() => {
+                usize::try_from(index).ok().and_then(|index| places.get(index)).copied().unwrap_or(false)
+            }
+            _ => false,
+        };
         opened
     }
 

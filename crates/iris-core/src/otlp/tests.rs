@@ -101,3 +101,24 @@ fn spans_of_an_unwanted_trace_are_cut_out() {
     let cut = without(Lane::Logs, Encoding::Json, logs, &mut unwanted(2)).unwrap();
     assert_eq!((cut.items, cut.rejected), (1, 1));
 }
+
+/// Scenario: log records over two groups, as JSON and as the same in protobuf.
+/// Guarantees: exactly the records that were said to go go, wherever they stand; nothing changes when none goes.
+#[test]
+fn records_that_are_unwanted_are_cut_out() {
+    let record = |text: &str| json!({"body": {"stringValue": text}, "attributes": []});
+    let body = json!({"resourceLogs": [
+        {"scopeLogs": [{"logRecords": [record("a"), record("b")]}, {"logRecords": [record("c")]}]},
+        {"scopeLogs": [{"logRecords": [record("d"), record("b")]}]},
+    ]});
+    let json = serde_json::to_vec(&body).unwrap();
+    let protobuf = json_to_protobuf(Lane::Logs, &json).unwrap();
+    for (encoding, body) in [(Encoding::Json, json), (Encoding::Protobuf, protobuf)] {
+        let cut = without_records(encoding, &body, &mut |log| log.body == "b" || log.body == "c").unwrap();
+        assert_eq!((cut.items, cut.rejected), (2, 3));
+        let left = decode_logs(encoding, &cut.rewritten.unwrap()).unwrap();
+        assert_eq!(left.iter().map(|log| log.body.clone()).collect::<Vec<_>>(), ["a", "d"]);
+        let whole = without_records(encoding, &body, &mut |_| false).unwrap();
+        assert_eq!((whole.items, whole.rewritten), (5, None));
+    }
+}

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::dialect::{DETAILS_EVENT, answer, read_log, read_span, step_of, wants_log};
+use crate::dialect::{DETAILS_EVENT, answer, read_log, read_span, step_of, trace_of, wants_log};
 use crate::model::{RawLog, RawSpan, Reading, Resource, Role, Scope, SpanId, StatusCode, Timestamp, TraceId};
 
 fn log(service: &str, event_name: &str, body: &str, attributes: &Value) -> RawLog {
@@ -83,6 +83,9 @@ fn a_record_inside_a_span_only_adds_words_to_it() {
     assert_eq!((reading.role, reading.input.as_deref()), (None, Some("Hi?")));
     inside.span_id = None;
     assert_eq!(step_of(&inside).unwrap().trace_id.as_bytes(), &[7; 16], "a trace that is named is kept");
+    assert_eq!(trace_of(&inside), inside.trace_id);
+    assert_eq!(trace_of(&prompt()), step_of(&prompt()).map(|step| step.trace_id));
+    assert!(trace_of(&prompt()).is_some());
 }
 
 #[test]

@@ -1,0 +1,150 @@
+//! Keeps the file within its share of `retention.bytes_max`: the oldest goes, and a file that is mostly free is written
+//! anew.
+//!
+//! The engine uses the blocks of what was deleted again but never gives them back. So there is room for a copy: data
+//! fills at most half of the store's share.
+
+use std::time::{Duration, Instant};
+
+use duckdb::{Connection, params};
+use iris_core::model::Timestamp;
+
+use super::retention::{Retention, Sweep};
+use super::spans::timestamp;
+use super::writer::{State, Writer};
+use super::{Config, Error};
+
+/// Less free space than this is not worth a copy.
+const REWRITE_FREE_MIN: u64 = 8 * 1024 * 1024;
+/// The least time between two looks at the file.
+const LOOK_PAUSE: Duration = Duration::from_millis(250);
+
+/// What the store may take, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Share {
+    /// All of its files together.
+    pub most: u64,
+    /// Data beyond this goes, the oldest first.
+    pub full: u64,
+    /// Until this is left.
+    pub enough: u64,
+    /// The write-ahead log is merged at this size.
+    pub wal: u64,
+    /// What does not fit the engine's memory.
+    pub temp: u64,
+}
+
+impl Retention {
+    /// The store's share: five eighths for its file and for a copy of it or what does not fit the engine's memory, which a
+    /// checkpoint may need much of; a sixteenth for its log.
+    pub(super) const fn share(&self) -> Share {
+        let most = self.bytes_max / 8 * 5;
+        let (full, wal) = (most / 2, self.bytes_max / 16);
+        Share { most, full, enough: most / 8 * 3, wal, temp: full }
+    }
+
+    /// The journal's share: a quarter.
+    pub const fn journal_bytes_max(&self) -> u64 {
+        self.bytes_max / 4
+    }
+}
+
+impl Config {
+    /// With what the whole folder may take in mind.
+    pub(super) fn within_share(&self) -> Self {
+        let share = self.retention.share();
+        Self {
+            checkpoint_wal_bytes: self.checkpoint_wal_bytes.min(share.wal),
+            temp_bytes: self.temp_bytes.min(share.temp),
+            ..self.clone()
+        }
+    }
+}
+
+/// What is in the file, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    used: u64,
+    free: u64,
+}
+
+fn size(connection: &Connection) -> Result<Size, Error> {
+    connection
+        .query_row(
+            "SELECT (used_blocks * block_size)::UBIGINT, (free_blocks * block_size)::UBIGINT FROM pragma_database_size() \
+             WHERE database_name = 'iris'",
+            [],
+            |row| Ok(Size { used: row.get(0)?, free: row.get(1)? }),
+        )
+        .map_err(Error::engine)
+}
+
+/// When the row came with which this part of all rows, oldest first, ends; just after it.
+fn end_of_oldest(connection: &Connection, part: f64) -> Result<Option<Timestamp>, Error> {
+    for (table, column) in [("traces", "stored_at"), ("spans", "received"), ("evaluations", "created_at")] {
+        let sql = format!(
+            "SELECT epoch_us({column}) FROM {table} ORDER BY rowid LIMIT 1 \
+             OFFSET (SELECT least(floor(count(*) * ?), count(*) - 1)::BIGINT FROM {table})"
+        );
+        let mut statement = connection.prepare(&sql).map_err(Error::engine)?;
+        let mut rows = statement.query(params![part]).map_err(Error::engine)?;
+        if let Some(row) = rows.next().map_err(Error::engine)? {
+            let micros: i64 = row.get(0).map_err(Error::engine)?;
+            return Ok(Some(timestamp(micros.saturating_add(1), 0)));
+        }
+    }
+    Ok(None)
+}
+
+impl Writer {
+    /// The file has changed: it is looked at soon.
+    pub fn look_at_size(&self, state: &mut State) {
+        let at = Instant::now() + LOOK_PAUSE;
+        state.look_at = Some(state.look_at.map_or(at, |planned| planned.min(at)));
+    }
+
+    /// Begins to delete the oldest, or to write the file anew, when it is time for that.
+    pub fn keep_within_share(&mut self, state: &mut State, now: Instant) {
+        if state.sweep.is_some() || state.look_at.is_none_or(|at| now < at) {
+            return;
+        }
+        state.look_at = None;
+        let bytes = self.file_bytes();
+        self.shared.status().file_bytes = bytes;
+        let share = self.config.retention.share();
+        if bytes < share.full.min(2 * REWRITE_FREE_MIN) {
+            return;
+        }
+        let looked = size(&self.spans).and_then(|size| {
+            if size.used > share.full {
+                #[expect(clippy::cast_precision_loss, reason = "a part of some gigabytes")]
+                let part = 1.0 - share.enough as f64 / size.used as f64;
+                state.sweep = end_of_oldest(&self.spans, part)?.map(Sweep::new);
+            } else if size.free >= REWRITE_FREE_MIN && size.free >= size.used {
+                state.rewrite_at = Some(now);
+            }
+            Ok(())
+        });
+        if let Err(error) = looked {
+            tracing::warn!(%error, "the size of the database could not be looked at");
+        }
+    }
+
+    /// Refuses a commit for which the share has no room left.
+    pub fn check_share(&self) -> Result<(), Error> {
+        let share = self.config.retention.share();
+        let room = share.most / 16;
+        if self.file_bytes() + room < share.most {
+            return Ok(());
+        }
+        let size = size(&self.spans)?;
+        if size.used + room < share.most {
+            return Ok(());
+        }
+        Err(Error::NoSpace("retention.bytes_max is reached".to_owned()))
+    }
+
+    fn file_bytes(&self) -> u64 {
+        std::fs::metadata(&self.database).map_or(0, |file| file.len())
+    }
+}
