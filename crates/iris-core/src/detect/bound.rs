@@ -202,9 +202,9 @@ fn names_other(called: &str) -> bool {
 }
 
 /// What is bound to the names and the services found in a text; hits go to `hits`.
-pub(super) fn find(
+pub(super) fn find<'w>(
     text: &str,
-    words: &[(Word, Range<usize>)],
+    words: impl Iterator<Item = &'w (Word, Range<usize>)>,
     providers: &[(usize, usize, bool)],
     tokens: &[Range<usize>],
     hits: &mut Apart,

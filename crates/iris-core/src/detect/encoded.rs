@@ -91,11 +91,13 @@ fn dense(text: &str) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let (mut start, mut line, mut next) = (0, 0, 0);
     loop {
-        // No run can end before the byte that lies as far behind its beginning as a run is long at least: when that one
-        // belongs to none, whatever begins before it is too short.
-        let probe = next + RUN_BYTES.start - 1;
-        if next == start && bytes.get(probe).is_some_and(|byte| !is_dense_byte(*byte) && *byte != b'\n') {
-            (start, line, next) = (probe + 1, probe + 1, probe + 1);
+        // What begins before a byte that belongs to no run is too short when that one stands this near.
+        if next == start
+            && let Some(near) = bytes.get(next..next + RUN_BYTES.start)
+            && let Some(last) = near.iter().rposition(|byte| !is_dense_byte(*byte) && *byte != b'\n')
+        {
+            next += last + 1;
+            (start, line) = (next, next);
             continue;
         }
         let at = next;
@@ -140,11 +142,10 @@ fn may_escape(text: &str) -> bool {
 
 /// Runs of visible ASCII around escapes, none overlapping.
 fn escaped(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let text = if may_escape(text) { text } else { "" };
     let mut free_from = 0;
-    ESCAPE.find_iter(if may_escape(text) { text } else { "" }).filter_map(move |escape| {
-        if escape.start() < free_from {
-            return None;
-        }
+    std::iter::from_fn(move || {
+        let escape = (free_from <= text.len()).then(|| ESCAPE.find_at(text, free_from)).flatten()?;
         let head = context::before(text, escape.start(), AROUND_BYTES.min(escape.start() - free_from));
         let tail = context::after(text, escape.end(), 2 * AROUND_BYTES);
         let start = escape.start() - head.bytes().rev().take_while(u8::is_ascii_graphic).count();

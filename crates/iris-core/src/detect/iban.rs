@@ -1,25 +1,23 @@
 //! International bank account numbers: country, length, structure and check digits.
 
-use std::sync::LazyLock;
-
 use iban::Iban;
-use regex::Regex;
 
-use super::{Apart, Hit, Standing, context, pattern, person};
+use super::shape::Shape;
+use super::{Apart, Hit, Standing, context, person};
 use crate::text::View;
 
-static CANDIDATE: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{1,4}){3,9}"));
-static SOLID: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z]{2}[0-9]{2}[A-Za-z0-9]{10,30}"));
+static CANDIDATE: Shape = Shape::new(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{1,4}){3,9}");
+static SOLID: Shape = Shape::new(r"[A-Za-z]{2}[0-9]{2}[A-Za-z0-9]{10,30}");
 
 /// Finds account numbers.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();
     let mut hits = Apart::default();
-    for found in SOLID.find_iter(text).chain(CANDIDATE.find_iter(text)) {
+    for found in SOLID.within(text).find_iter(text).chain(CANDIDATE.within(text).find_iter(text)) {
         if context::last(text, found.start()).is_some_and(|c| c.is_ascii_alphanumeric()) {
             continue;
         }
-        let Some(len) = valid_len(found.as_str()) else { continue };
+        let Some(len) = text.get(found.range()).and_then(valid_len) else { continue };
         let bytes = found.start()..found.start() + len;
         if context::next(text, bytes.end).is_some_and(|c| c.is_ascii_alphanumeric()) {
             continue;

@@ -18,10 +18,12 @@ mod iban;
 mod ip;
 mod medical_record;
 mod national_id;
+mod outline;
 mod passport;
 mod phone;
 pub mod reserved;
 mod secret;
+mod shape;
 mod ssn;
 mod web_token;
 
@@ -35,10 +37,11 @@ use std::ops::Range;
 
 use regex::Regex;
 
-use crate::text::View;
+use crate::text::{View, position};
 
 pub use email::{address, addresses};
 pub use phone::{key as number, numbers};
+pub use secret::Places;
 
 /// What a hit exposes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,9 +79,6 @@ pub struct Hit {
 /// One detector.
 pub type Find = fn(&View<'_>) -> Vec<Hit>;
 
-/// The detectors that read the whole text. Where two find the same stretch, the earlier one names it.
-const EVERYWHERE: &[Find] = &[secret::find, email::find];
-
 /// The detectors that only read where numbers stand.
 const AT_NUMBERS: &[Find] = &[
     card::find,
@@ -109,14 +109,13 @@ pub struct Findings {
     pub is_cut: bool,
 }
 
-/// Everything the detectors find.
-pub fn find_all(view: &View<'_>) -> Findings {
+/// Everything the detectors find; of two that find the same stretch, the earlier one names it. `places` are those that are
+/// worth a look for credentials.
+pub fn find_all(view: &View<'_>, places: &Places) -> Findings {
     let text = view.text();
     let mut kept = Apart::default();
-    for find in EVERYWHERE {
-        for hit in find(view) {
-            kept.put(hit);
-        }
+    for hit in secret::find_at(text, places).into_iter().chain(email::find(view)) {
+        kept.put(hit);
     }
     for stretch in numbers_of(text) {
         let part = View::raw(text.get(stretch.clone()).unwrap_or(""));
@@ -149,7 +148,11 @@ fn numbers_of(text: &str) -> Vec<Range<usize>> {
             None => stretches.push(from..to),
         }
     };
-    for (at, _) in text.bytes().enumerate().filter(|(_, byte)| byte.is_ascii_digit()) {
+    let bytes = text.as_bytes();
+    let mut next = 0;
+    while let Some(found) = bytes.get(next..).and_then(|rest| position(rest, |byte| byte.wrapping_sub(b'0') < 10)) {
+        let at = next + found;
+        next = at + 1;
         if count > 0 && at - end > NUMBER_GAP_MAX {
             close(start, end, count, groups);
             count = 0;

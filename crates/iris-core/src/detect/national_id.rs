@@ -6,10 +6,10 @@
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
-use regex::Regex;
 
 use super::check_digits as check;
-use super::{Hit, Standing, context, pattern, person};
+use super::shape::Shape;
+use super::{Hit, Standing, context, person};
 use crate::text::View;
 
 /// One kind of number: its group 1 is the number.
@@ -17,12 +17,12 @@ struct Kind {
     label: &'static str,
     /// Lower-case words of which one stands before the number, parted by `|`; none when the shape says it all.
     words: &'static str,
-    pattern: Regex,
+    pattern: Shape,
     is_valid: fn(&str) -> bool,
 }
 
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
-    let kind = |label, words, source, is_valid| Kind { label, words, pattern: pattern(source), is_valid };
+    let kind = |label, words, source, is_valid| Kind { label, words, pattern: Shape::new(source), is_valid };
     vec![
         kind(
             "driver_licence",
@@ -213,10 +213,13 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
         if !named && !kind.words.is_empty() {
             continue;
         }
-        let numbers = kind.pattern.captures_iter(text).filter_map(|found| found.get(1));
+        let numbers = kind.pattern.within(text).captures_iter(text).filter_map(|found| found.get_group(1));
         hits.extend(
             numbers
-                .filter(|number| context::is_number_alone(text, &number.range()) && (kind.is_valid)(number.as_str()))
+                .filter(|number| {
+                    context::is_number_alone(text, &number.range())
+                        && text.get(number.range()).is_some_and(kind.is_valid)
+                })
                 .map(|number| person(number.range(), kind.label, Standing::Live)),
         );
     }

@@ -8,22 +8,18 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
+use super::shape::Shape;
 use super::{Apart, Hit, Standing, context, digits, pattern, person, reserved};
 use crate::text::View;
 
-static INTERNATIONAL: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?:\+|(?-u:\b)00 ?)[1-9](?:[ .\-()/]{0,3}[0-9]){6,14}(?:[ ]?(?:x|ext\.?)[ ]?[0-9]{1,6})?")
-});
-static NORTH_AMERICAN: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?:1[ .\-])?(?:\([2-9][0-9]{2}\)[ .\-]?|[2-9][0-9]{2}[ .\-])[0-9]{3}[ .\-]\n?[0-9]{4}(?:[ ]?(?:x|ext\.?)[ ]?[0-9]{1,6})?",
-    )
-});
-static NATIONAL: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"\(?0(?:[1-9](?:[ .\-][0-9]{2}){4}|7[0-9]{3}[ -][0-9]{3}[ -]?[0-9]{3}|20[ )-]{1,2}[0-9]{4}[ -][0-9]{4}|1[0-9]{2,3}\)?[ -][0-9]{3}[ -][0-9]{3,4}|4[0-9]{2} [0-9]{3} [0-9]{3}|[23478]\) [0-9]{4} [0-9]{4}|[0-9]{2} [0-9]{3} [0-9]{2} [0-9]{2}|[0-9]-[0-9]{4}-[0-9]{4}|[0-9]{2}-[0-9]{3,4}-[0-9]{4})",
-    )
-});
+static INTERNATIONAL: Shape =
+    Shape::new(r"(?:\+|(?-u:\b)00 ?)[1-9](?:[ .\-()/]{0,3}[0-9]){6,14}(?:[ ]?(?:x|ext\.?)[ ]?[0-9]{1,6})?");
+static NORTH_AMERICAN: Shape = Shape::new(
+    r"(?:1[ .\-])?(?:\([2-9][0-9]{2}\)[ .\-]?|[2-9][0-9]{2}[ .\-])[0-9]{3}[ .\-]\n?[0-9]{4}(?:[ ]?(?:x|ext\.?)[ ]?[0-9]{1,6})?",
+);
+static NATIONAL: Shape = Shape::new(
+    r"\(?0(?:[1-9](?:[ .\-][0-9]{2}){4}|7[0-9]{3}[ -][0-9]{3}[ -]?[0-9]{3}|20[ )-]{1,2}[0-9]{4}[ -][0-9]{4}|1[0-9]{2,3}\)?[ -][0-9]{3}[ -][0-9]{3,4}|4[0-9]{2} [0-9]{3} [0-9]{3}|[23478]\) [0-9]{4} [0-9]{4}|[0-9]{2} [0-9]{3} [0-9]{2} [0-9]{2}|[0-9]-[0-9]{4}-[0-9]{4}|[0-9]{2}-[0-9]{3,4}-[0-9]{4})",
+);
 static CALLED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)(?:(?-u:\b)(?:tel|phones?|telephone|mobile|cell(?:phone)?|fax|call(?:ed|ing)?|dial|ring|whats ?app|sms|texts?|reach(?:ed)?|hotline|pager|answering(?: at| on)?|registered(?: number)?|my number|handy|telefono?|t[ée]l[ée]phone|telefoon|numero|phone_?(?:no|number)|contact)(?-u:\b)|電話|电话|手机|전화|телефон|тел\.?)[^0-9+(\n]{0,40}(\(?\+?[0-9](?:[ .\-()/]{0,3}[0-9]){6,14})",
@@ -82,15 +78,17 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
         |words: &LazyLock<Option<AhoCorasick>>| !is_ascii || words.as_ref().is_none_or(|words| words.is_match(text));
     let (called, named) = (says(&BEFORE), says(&BEHIND));
     let shaped = INTERNATIONAL
+        .within(text)
         .find_iter(when(text.contains('+') || text.contains("00")))
-        .map(|found| (found.range(), Shape::International));
-    let american = NORTH_AMERICAN.find_iter(text).map(|found| (found.range(), Shape::NorthAmerican));
-    let national = NATIONAL.find_iter(when(text.contains('0'))).map(|found| (found.range(), Shape::National));
-    let called = CALLED.captures_iter(when(called)).filter_map(|found| Some((found.get(1)?.range(), Shape::Called)));
-    let named = NAMED.captures_iter(when(named)).filter_map(|found| Some((found.get(1)?.range(), Shape::Named)));
-    for (bytes, shape) in shaped.chain(american).chain(national).chain(called).chain(named) {
+        .map(|found| (found.range(), Kind::International));
+    let american = NORTH_AMERICAN.within(text).find_iter(text).map(|found| (found.range(), Kind::NorthAmerican));
+    let national =
+        NATIONAL.within(text).find_iter(when(text.contains('0'))).map(|found| (found.range(), Kind::National));
+    let called = CALLED.captures_iter(when(called)).filter_map(|found| Some((found.get(1)?.range(), Kind::Called)));
+    let named = NAMED.captures_iter(when(named)).filter_map(|found| Some((found.get(1)?.range(), Kind::Named)));
+    for (bytes, kind) in shaped.chain(american).chain(national).chain(called).chain(named) {
         if hits.is_free(&bytes)
-            && let Some(standing) = judge(text, &bytes, shape)
+            && let Some(standing) = judge(text, &bytes, kind)
         {
             hits.put(person(bytes, "phone", standing));
         }
@@ -111,7 +109,7 @@ pub fn key(number: &str) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum Kind {
     International,
     NorthAmerican,
     National,
@@ -121,7 +119,7 @@ enum Shape {
     Named,
 }
 
-fn judge(text: &str, bytes: &Range<usize>, shape: Shape) -> Option<Standing> {
+fn judge(text: &str, bytes: &Range<usize>, kind: Kind) -> Option<Standing> {
     let whole = text.get(bytes.clone())?;
     let number = digits::of(whole.split(['x', 'e']).next().unwrap_or(whole));
     if !stands_alone(text, bytes) {
@@ -130,14 +128,14 @@ fn judge(text: &str, bytes: &Range<usize>, shape: Shape) -> Option<Standing> {
     if whole.starts_with("00") && follows_a_group(text, bytes.start) {
         return None;
     }
-    if shape != Shape::International && OTHER_WORDS.is_match(context::before(text, bytes.start, 24)) {
+    if kind != Kind::International && OTHER_WORDS.is_match(context::before(text, bytes.start, 24)) {
         return None;
     }
-    let real = match shape {
-        Shape::International => is_international(number.strip_prefix("00").unwrap_or(&number)),
-        Shape::NorthAmerican => is_north_american(&number),
-        Shape::National => true,
-        Shape::Called | Shape::Named => (7..=15).contains(&number.len()) && !is_date_or_range(whole),
+    let real = match kind {
+        Kind::International => is_international(number.strip_prefix("00").unwrap_or(&number)),
+        Kind::NorthAmerican => is_north_american(&number),
+        Kind::National => true,
+        Kind::Called | Kind::Named => (7..=15).contains(&number.len()) && !is_date_or_range(whole),
     };
     if reserved::is_test_phone(&number) {
         return Some(Standing::TestValue);

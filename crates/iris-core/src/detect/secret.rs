@@ -7,15 +7,15 @@
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 use regex_automata::meta::Regex;
 use regex_automata::util::captures::Captures;
 use regex_automata::{Anchored, Input};
 use serde::Deserialize;
 
 use super::bound::{self, Word};
+use super::outline::Outline;
 use super::{Apart, Exposes, Hit, Standing, reserved, web_token};
-use crate::text::View;
+use crate::text::{Lexicon, View};
 
 /// How far behind a word that stands inside a token the token may go on, in bytes.
 const AHEAD_BYTES: usize = 512;
@@ -59,11 +59,18 @@ pub(super) struct Entry {
     pub source: String,
     #[serde(skip)]
     compiled: OnceLock<Option<Regex>>,
+    #[serde(skip)]
+    outline: OnceLock<Outline>,
 }
 
 impl Entry {
     pub(super) fn pattern(&self) -> Option<&Regex> {
         self.compiled.get_or_init(|| Regex::new(&self.regex).ok()).as_ref()
+    }
+
+    /// Whether a token may begin with these bytes, when none begins before its word.
+    fn may_begin(&self, bytes: &[u8]) -> bool {
+        self.back > 0 || self.outline.get_or_init(|| Outline::of(&self.regex)).fits(bytes)
     }
 
     /// Whether the token begins with its word, and nothing that could be part of a name may stand before it.
@@ -91,7 +98,8 @@ enum Owner {
 
 pub(super) struct Table {
     pub entries: Vec<Entry>,
-    words: Option<AhoCorasick>,
+    words: Vec<String>,
+    lexicon: OnceLock<Option<Lexicon>>,
     owners: Vec<Owner>,
     /// The row of tokens in three parts joined by full stops, which begin with no word of their own.
     dotted: Option<usize>,
@@ -122,14 +130,18 @@ pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
             None => own(name, Owner::Provider(true)),
         }
     }
-    let words =
-        AhoCorasickBuilder::new().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(words).ok();
-    Table { entries, words, owners, dotted }
+    Table { entries, words, lexicon: OnceLock::new(), owners, dotted }
 });
 
+impl Table {
+    fn lexicon(&self) -> Option<&Lexicon> {
+        self.lexicon.get_or_init(|| Lexicon::of(self.words.iter().map(String::as_str))).as_ref()
+    }
+}
+
 /// The places of a text that are worth a look.
-#[derive(Default)]
-struct Places {
+#[derive(Debug, Default)]
+pub struct Places {
     /// Row of the table, and where its word begins and ends.
     rows: Vec<(usize, usize, usize)>,
     words: Vec<(Word, Range<usize>)>,
@@ -140,31 +152,46 @@ struct Places {
 }
 
 impl Places {
-    fn of(text: &str) -> Self {
-        let table = &*TABLE;
+    /// The words of which one makes a place worth a look, each known by its place here.
+    pub fn words() -> &'static [String] {
+        &TABLE.words
+    }
+
+    /// Notes where a word stands; they are told in the order of their ends.
+    pub fn note(&mut self, text: &str, word: usize, at: Range<usize>) {
         let bytes = text.as_bytes();
-        let mut places = Self::default();
-        for found in table.words.iter().flat_map(|words| words.find_overlapping_iter(text)) {
-            match table.owners.get(found.pattern().as_usize()) {
-                Some(Owner::Row(row, begins)) if !begins || !follows_a_name(bytes, found.start()) => {
-                    places.rows.push((*row, found.start(), found.end()));
-                    if *begins && is_mark(bytes.get(found.range()).unwrap_or_default()) {
-                        places.tokens.push(found.range());
-                    }
+        match TABLE.owners.get(word) {
+            Some(Owner::Row(row, begins)) if !begins || !follows_a_name(bytes, at.start) => {
+                self.rows.push((*row, at.start, at.end));
+                if *begins && is_mark(bytes.get(at.clone()).unwrap_or_default()) {
+                    self.tokens.push(at);
                 }
-                Some(Owner::Word(word)) => places.words.push((*word, found.range())),
-                Some(Owner::Provider(by_itself)) if is_apart(bytes, found.start()) => {
-                    places.providers.push((found.start(), found.end(), *by_itself));
-                }
-                Some(Owner::Row(..) | Owner::Provider(_)) | None => {}
             }
+            Some(Owner::Word(word)) => self.words.push((*word, at)),
+            Some(Owner::Provider(by_itself)) if is_apart(bytes, at.start) => {
+                self.providers.push((at.start, at.end, *by_itself));
+            }
+            Some(Owner::Row(..) | Owner::Provider(_)) | None => {}
         }
-        if let Some(row) = table.dotted {
+    }
+
+    /// Adds the places that no word shows, when all words are noted.
+    pub fn finish(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        if let Some(row) = TABLE.dotted {
             let dots = memchr::memchr_iter(b'.', bytes).filter(|at| bytes.get(at + 7) == Some(&b'.'));
-            places.rows.extend(dots.map(|at| (row, at, at + 1)));
+            self.rows.extend(dots.map(|at| (row, at, at + 1)));
         }
-        places.rows.sort_unstable();
-        places.tokens.sort_unstable_by_key(|token| token.start);
+        self.rows.sort_unstable();
+        self.tokens.sort_unstable_by_key(|token| token.start);
+    }
+
+    pub(super) fn of(text: &str) -> Self {
+        let mut places = Self::default();
+        if let Some(lexicon) = TABLE.lexicon() {
+            lexicon.each(text, |word, bytes| places.note(text, word, bytes));
+        }
+        places.finish(text);
         places
     }
 }
@@ -189,7 +216,11 @@ fn follows_a_name(bytes: &[u8], at: usize) -> bool {
 /// Finds credentials.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();
-    let mut places = Places::of(text);
+    find_at(text, &Places::of(text))
+}
+
+/// The same where the places are known.
+pub fn find_at(text: &str, places: &Places) -> Vec<Hit> {
     let mut hits = Apart::default();
     for places in places.rows.chunk_by(|(a, ..), (b, ..)| a == b) {
         let Some(entry) = places.first().and_then(|(row, ..)| TABLE.entries.get(*row)) else { continue };
@@ -205,17 +236,18 @@ pub fn find(view: &View<'_>) -> Vec<Hit> {
             (token.start, reach)
         })
         .collect();
-    places.words.retain(|(_, name)| {
+    let is_name = |name: &Range<usize>| {
         let before = reaches.partition_point(|(start, _)| *start <= name.start);
         before.checked_sub(1).and_then(|at| reaches.get(at)).is_none_or(|(_, reach)| name.end > *reach)
-    });
-    bound::find(text, &places.words, &places.providers, &places.tokens, &mut hits);
+    };
+    let words = places.words.iter().filter(|(_, name)| is_name(name));
+    bound::find(text, words, &places.providers, &places.tokens, &mut hits);
     hits.into_hits()
 }
 
 /// Whether a word stands in the text without which nothing is found.
 pub(super) fn has_word(text: &str) -> bool {
-    TABLE.words.as_ref().is_none_or(|words| words.is_match(text)) || text.bytes().filter(|b| *b == b'.').count() > 1
+    TABLE.lexicon().is_none_or(|words| words.is_in(text)) || text.bytes().filter(|b| *b == b'.').count() > 1
 }
 
 /// Tries one pattern at its places.
@@ -227,7 +259,11 @@ fn try_row(entry: &'static Entry, text: &str, places: impl Iterator<Item = Range
     let mut first_part = (entry.id == "json_web_token").then_some(0..0);
     let mut ahead = (!entry.ahead.is_empty()).then_some(Ahead { word: entry.ahead.as_bytes(), from: 0, found: None });
     for place in places.filter(|place| text.is_char_boundary(place.start)) {
-        if place.start < free_from || first_part.as_mut().is_some_and(|part| !ends_in_point(text, place.start, part)) {
+        let begins = || entry.may_begin(text.as_bytes().get(place.start..).unwrap_or_default());
+        if place.start < free_from
+            || !begins()
+            || first_part.as_mut().is_some_and(|part| !ends_in_point(text, place.start, part))
+        {
             continue;
         }
         if ahead.as_mut().is_some_and(|ahead| !ahead.is_near(text, place.start)) {

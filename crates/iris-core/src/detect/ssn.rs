@@ -7,10 +7,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::shape::Shape;
 use super::{Apart, Hit, Standing, context, digits, pattern, person, reserved};
 use crate::text::View;
 
-static DASHED: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9]{3}(?: ?- ?|-\n)[0-9]{2}(?: ?- ?|-\n)[0-9]{4}"));
+static DASHED: Shape = Shape::new(r"[0-9]{3}(?: ?- ?|-\n)[0-9]{2}(?: ?- ?|-\n)[0-9]{4}");
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)(?:(?-u:\b)ssns?(?-u:\b)|ssn_|_ssn|social(?:[ _-]?security)?(?: (?:number|no\.?|#))?|soc\.? sec\.?|(?-u:\b)ss ?#|seguro social)[^0-9\n]{0,32}([0-9]{3}[ ./-]{0,3}[0-9]{2}[ ./-]{0,3}[0-9]{4}|(?:[0-9][ .-]{1,2}){8}[0-9])",
@@ -20,7 +21,7 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
 /// Finds social security numbers.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();
-    let dashed = DASHED.find_iter(text).map(|found| found.range());
+    let dashed = DASHED.within(text).find_iter(text).map(|found| found.range());
     let named = NAMED.captures_iter(text).filter_map(|found| found.get(1).map(|number| number.range()));
     let mut hits = Apart::default();
     for bytes in dashed.chain(named) {

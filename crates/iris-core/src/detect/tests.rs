@@ -1,11 +1,15 @@
 use super::sample::expand;
-use super::{Standing, find_all, secret};
+use super::{Findings, Places, Standing, find_all, secret};
 use crate::text::View;
+
+fn found_in(text: &str) -> Findings {
+    let view = View::folded(text);
+    find_all(&view, &Places::of(view.text()))
+}
 
 /// Labels of what is found, test values and public ones in brackets.
 fn labels(text: &str) -> Vec<String> {
-    let view = View::folded(text);
-    find_all(&view)
+    found_in(text)
         .hits
         .into_iter()
         .map(|hit| match hit.standing {
@@ -283,8 +287,7 @@ fn names_what_is_reserved() {
 
 #[test]
 fn one_stretch_has_one_name() {
-    let view = View::folded("email x@quayhaven.io, phone 555-010-4477, SSN 536-22-8716, card 4142 8985 9846 7999");
-    let hits = find_all(&view).hits;
+    let hits = found_in("email x@quayhaven.io, phone 555-010-4477, SSN 536-22-8716, card 4142 8985 9846 7999").hits;
     let found: Vec<_> = hits.iter().map(|hit| (hit.label, hit.standing)).collect();
     assert_eq!(
         found,
@@ -315,8 +318,7 @@ fn no_number_of_harmless_values_hides_a_live_one() {
         ("jo%40example%2Ecom ", "mara%2Elind%40quayhaven%2Eio", "email"),
     ] {
         let text = format!("{}{live}", harmless.repeat(500));
-        let view = View::folded(&text);
-        let found = find_all(&view);
+        let found = found_in(&text);
         let live: Vec<_> = found.hits.iter().filter(|hit| hit.standing == Standing::Live).collect();
         assert!(!found.is_cut && live.len() == 1 && live[0].label == label, "{label}: {live:?}");
     }
@@ -326,9 +328,9 @@ fn no_number_of_harmless_values_hides_a_live_one() {
 fn says_so_when_more_is_encoded_than_is_searched() {
     let run = "MDEyMzQ1Njc4OTAxMjM0NQ== ";
     let many = run.repeat(20_000);
-    let found = find_all(&View::folded(&many));
+    let found = found_in(&many);
     assert!(found.is_cut && found.hits.iter().all(|hit| hit.standing != Standing::Live));
     // Runs that hold nothing cost nothing.
     let plain = "SGVsbG8gdGhlcmUgNDIgdGltZXM= ".repeat(20_000);
-    assert!(!find_all(&View::folded(&plain)).is_cut);
+    assert!(!found_in(&plain).is_cut);
 }

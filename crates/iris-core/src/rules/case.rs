@@ -2,9 +2,13 @@
 
 use std::cell::OnceCell;
 
+use super::sightings::Sightings;
 use super::{Need, RuleMeta, STEPS_MAX, Subject, failure};
 use crate::model::ToolCall;
-use crate::text::{TEXT_BYTES_MAX, Term, View, spoken, terms};
+use crate::text::{TEXT_BYTES_MAX, Term, View, Wanted, spoken, terms};
+
+/// How much of an answer is its opening.
+pub(super) const OPENING_BYTES: usize = 16 * 1024;
 
 /// What a rule reads.
 #[derive(Debug)]
@@ -12,9 +16,12 @@ pub struct Case<'a> {
     subject: &'a Subject<'a>,
     output: OnceCell<View<'a>>,
     input: OnceCell<View<'a>>,
+    sightings: OnceCell<Sightings>,
     said: OnceCell<Option<String>>,
-    said_terms: OnceCell<Vec<Term>>,
+    opening_terms: OnceCell<Vec<Term>>,
     asked_terms: OnceCell<Vec<Term>>,
+    wanted: OnceCell<Wanted>,
+    overlap: OnceCell<(usize, usize)>,
     failures: OnceCell<Vec<Option<&'static str>>>,
     carried: OnceCell<[bool; Need::ALL.len()]>,
 }
@@ -26,9 +33,12 @@ impl<'a> Case<'a> {
             subject,
             output: OnceCell::new(),
             input: OnceCell::new(),
+            sightings: OnceCell::new(),
             said: OnceCell::new(),
-            said_terms: OnceCell::new(),
+            opening_terms: OnceCell::new(),
             asked_terms: OnceCell::new(),
+            wanted: OnceCell::new(),
+            overlap: OnceCell::new(),
             failures: OnceCell::new(),
             carried: OnceCell::new(),
         }
@@ -59,6 +69,11 @@ impl<'a> Case<'a> {
         self.input.get_or_init(|| View::folded(self.subject.input.unwrap_or_default()))
     }
 
+    /// Which words that rules look for stand in the answer, folded.
+    pub(super) fn sightings(&self) -> &Sightings {
+        self.sightings.get_or_init(|| Sightings::of(self.output().text()))
+    }
+
     /// What the answer says: folded, and without the JSON when it is one JSON value.
     pub fn said(&self) -> &str {
         let spoken = self.said.get_or_init(|| {
@@ -68,14 +83,35 @@ impl<'a> Case<'a> {
         spoken.as_deref().unwrap_or_else(|| self.output().text())
     }
 
-    /// The terms of what the answer says, in order.
-    pub fn said_terms(&self) -> &[Term] {
-        self.said_terms.get_or_init(|| terms(self.said()).collect())
+    /// The terms of the opening of what the answer says, in order: those that begin in its first [`OPENING_BYTES`].
+    pub fn opening_terms(&self) -> &[Term] {
+        let opens = |term: &Term| usize::try_from(term.start).is_ok_and(|start| start < OPENING_BYTES);
+        self.opening_terms.get_or_init(|| terms(self.said()).take_while(opens).collect())
     }
 
     /// The terms of the ask, in order.
     pub fn asked_terms(&self) -> &[Term] {
         self.asked_terms.get_or_init(|| terms(self.input().text()).collect())
+    }
+
+    /// The terms of the ask, to be looked for.
+    pub fn wanted(&self) -> &Wanted {
+        self.wanted.get_or_init(|| Wanted::of(self.input().text(), self.asked_terms()))
+    }
+
+    /// How many distinct terms of the ask the answer uses, and how many there are.
+    pub fn overlap(&self) -> (usize, usize) {
+        *self.overlap.get_or_init(|| {
+            let mut left = self.wanted().keys().clone();
+            let total = left.len();
+            for term in self.wanted().found(self.said()) {
+                left.remove(&term.key);
+                if left.is_empty() {
+                    break;
+                }
+            }
+            (total - left.len(), total)
+        })
     }
 
     /// The steps that are looked at.

@@ -6,6 +6,8 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+use crate::text::{position, single};
+
 /// Letters in a row, each by itself, that make a spelt word.
 const SPELT_MIN: usize = 6;
 /// Encoded runs that are opened, and how long one is.
@@ -110,6 +112,7 @@ pub fn letter_spaced(text: &str) -> Option<Reading> {
             spelt += 1;
             run.push(end..next);
         }
+        at = next.max(end + 1);
         if !is_letter || next >= bytes.len() {
             if spelt >= SPELT_MIN {
                 // The gap behind the last letter belongs to no word; of a wide gap one blank stays.
@@ -118,8 +121,10 @@ pub fn letter_spaced(text: &str) -> Option<Reading> {
             }
             run.clear();
             spelt = 0;
+            // The next run begins with a letter between two blanks.
+            let Some(letter) = single(bytes, end) else { break };
+            at = at.max(letter);
         }
-        at = next.max(end + 1);
     }
     without(text, &gaps)
 }
@@ -140,10 +145,17 @@ pub fn unleet(text: &str) -> Option<String> {
     }
     let bytes = text.as_bytes();
     let is_word = |byte: u8| byte.is_ascii_alphabetic() || letter(byte).is_some();
+    // Digits from 0 to 9, though not all of them stand for a letter, and the signs.
+    let is_sign = |byte: u8| (byte.wrapping_sub(b'0') < 10) | (byte == b'!') | (byte == b'@') | (byte == b'$');
     let mut out: Option<Vec<u8>> = None;
-    let mut at = 0;
-    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+    let mut free_from = 0;
+    while let Some(found) = bytes.get(free_from..).and_then(|rest| position(rest, is_sign)) {
+        let sign = free_from + found;
+        let before = bytes.get(free_from..sign).unwrap_or_default();
+        let at = sign - before.iter().rev().take_while(|byte| is_word(**byte)).count();
+        let rest = bytes.get(at..).unwrap_or_default();
         let length = rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
+        free_from = (at + length).max(sign + 1);
         let word = rest.get(..length)?;
         let letters = word.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
         if letters >= 1 && letters < length && length >= 3 {
@@ -152,7 +164,6 @@ pub fn unleet(text: &str) -> Option<String> {
                 *byte = letter(*byte).unwrap_or(*byte);
             }
         }
-        at += length.max(1);
     }
     String::from_utf8(out?).ok()
 }
@@ -168,10 +179,10 @@ pub fn base64_runs(text: &str) -> Vec<(Range<usize>, String)> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() && found.len() < RUNS_MAX {
-        // When the byte at which the shortest run would end belongs to none, whatever begins before it is too short.
-        let last = at + RUN_BYTES.start - 1;
-        if bytes.get(last).is_some_and(|byte| !is_run(*byte)) {
-            at = last + 1;
+        // What begins before a byte that belongs to no run is too short when that one stands this near.
+        let Some(near) = bytes.get(at..at + RUN_BYTES.start) else { break };
+        if let Some(last) = near.iter().rposition(|byte| !is_run(*byte)) {
+            at += last + 1;
             continue;
         }
         let length = bytes.iter().skip(at).take_while(|byte| is_run(**byte)).count();

@@ -28,6 +28,7 @@ pub mod relevance;
 mod run;
 pub mod safety;
 mod schema;
+mod sightings;
 mod steps;
 mod subject;
 

@@ -7,7 +7,9 @@
 mod blank;
 mod ending;
 mod fold;
+mod lexicon;
 mod prose;
+mod scan;
 mod sentences;
 mod span;
 mod stop;
@@ -18,11 +20,13 @@ mod words;
 
 pub use blank::is_blank;
 pub use ending::{Cut, cut};
+pub use lexicon::Lexicon;
 pub use prose::{Stretch, is_item, stretches};
+pub use scan::{position, single};
 pub use sentences::{Sentences, placed_sentences, sentences};
 pub use span::{TextSpan, head, tail};
 pub use stop::language;
-pub use terms::{Spread, Spreader, Term, TermSet, term, terms};
+pub use terms::{Spread, Spreader, Term, TermSet, Wanted, term, terms};
 pub use values::spoken;
 pub use view::{TEXT_BYTES_MAX, View};
 pub use words::{Word, WordKind, words};

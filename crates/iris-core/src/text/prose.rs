@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use super::scan::position;
+
 /// A sentence and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
@@ -87,7 +89,7 @@ fn end_of_first(text: &str, start: usize) -> (usize, bool) {
     let mut at = start + skip;
     let bytes = text.as_bytes();
     while let Some(rest) = bytes.get(at..) {
-        at += rest.iter().position(|byte| may_end(*byte)).unwrap_or(rest.len());
+        at += position(rest, may_end).unwrap_or(rest.len());
         let Some(byte) = bytes.get(at).copied() else { break };
         match byte {
             b'\n' if ends_block(text, at) => return (at + 1, false),
@@ -113,7 +115,7 @@ fn end_of_first(text: &str, start: usize) -> (usize, bool) {
 
 /// Whether a sentence may end at a character that begins with this byte.
 const fn may_end(byte: u8) -> bool {
-    matches!(byte, b'\n' | b'.' | b'!' | b'?') || !byte.is_ascii()
+    (byte == b'\n') | (byte == b'.') | (byte == b'!') | (byte == b'?') | (byte >= 0x80)
 }
 
 /// Full stops of scripts that need no space after them.
@@ -148,12 +150,17 @@ fn ends_sentence(text: &str, start: usize, at: usize, end: usize) -> bool {
     let Some(next) = after.chars().next() else { return true };
     // No further back than an abbreviation is long, or a text without spaces would take the square of its length.
     let before = super::tail(text.get(start..at).unwrap_or_default(), WORD_BYTES_MAX);
-    let word = before.rsplit(|c: char| c.is_whitespace() || matches!(c, '(' | '"' | '\'')).next().unwrap_or_default();
-    let word = word.to_lowercase();
+    let word = || {
+        let mut parts = before.rsplit(|c: char| c.is_whitespace() || matches!(c, '(' | '"' | '\''));
+        parts.next().unwrap_or_default().to_lowercase()
+    };
     if !next.is_whitespace() {
         // A missing space: only before a capital that follows a word.
-        return next.is_uppercase() && word.len() > 1 && !word.contains('.') && text.as_bytes().get(at) != Some(&b'.')
-            || next.is_uppercase() && word.len() > 3 && word.chars().all(char::is_lowercase);
+        let follows = |word: String| {
+            word.len() > 1 && !word.contains('.') && text.as_bytes().get(at) != Some(&b'.')
+                || word.len() > 3 && word.chars().all(char::is_lowercase)
+        };
+        return next.is_uppercase() && follows(word());
     }
     let opens = after.trim_start().chars().next();
     let Some(opens) = opens else { return true };
@@ -168,6 +175,7 @@ fn ends_sentence(text: &str, start: usize, at: usize, end: usize) -> bool {
         return false;
     }
     if text.as_bytes().get(at) == Some(&b'.') {
+        let word = word();
         let initial = word.chars().count() == 1 && before.ends_with(char::is_uppercase);
         let number = opens.is_numeric() && BEFORE_NUMBERS.contains(&word.as_str());
         if initial || number || ABBREVIATIONS.contains(&word.as_str()) {

@@ -1,5 +1,7 @@
 //! Cutting prose into sentences and clauses, roughly, in any script.
 
+use super::scan::position;
+
 /// The sentences of a text, as slices of it: cut after `.`, `!`, `?` before white space or the end, after their
 /// full-width kin anywhere, and at line ends. A full stop between digits or after a single capital does not cut.
 pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
@@ -40,9 +42,13 @@ impl<'a> Iterator for Sentences<'a> {
 }
 
 fn end_of_first(text: &str) -> usize {
-    for (at, byte) in text.bytes().enumerate() {
+    let bytes = text.as_bytes();
+    let mut next = 0;
+    while let Some(found) = bytes.get(next..).and_then(|rest| position(rest, may_end)) {
+        let at = next + found;
+        next = at + 1;
         let blank_follows = || text.get(at + 1..).and_then(|rest| rest.chars().next()).is_none_or(char::is_whitespace);
-        match byte {
+        match bytes.get(at).copied().unwrap_or(b' ') {
             b'\n' => return at + 1,
             b'!' | b'?' if blank_follows() => return at + 1,
             b'.' if blank_follows() && !ends_in_initial(text.get(..at).unwrap_or("")) => return at + 1,
@@ -53,6 +59,11 @@ fn end_of_first(text: &str) -> usize {
         }
     }
     text.len()
+}
+
+/// Whether a sentence may end at a character that begins with this byte.
+const fn may_end(byte: u8) -> bool {
+    (byte == b'\n') | (byte == b'.') | (byte == b'!') | (byte == b'?') | (byte == 0xE3) | (byte == 0xEF)
 }
 
 /// Whether a single capital stands at the end.

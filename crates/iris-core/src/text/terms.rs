@@ -64,11 +64,64 @@ impl Hasher for Spreader {
 
 /// The terms of a text, in order, with repetitions.
 pub fn terms(text: &str) -> impl Iterator<Item = Term> {
-    words(text).filter_map(|word| {
-        let key = term(&word)?;
-        let start = u32::try_from(word.start).ok()?;
-        Some(Term { key, start, end: start.saturating_add(u32::try_from(word.text.len()).ok()?) })
-    })
+    words(text).filter_map(|word| placed(&word))
+}
+
+/// The term of a word, with where it stands.
+fn placed(word: &Word<'_>) -> Option<Term> {
+    let key = term(word)?;
+    let start = u32::try_from(word.start).ok()?;
+    Some(Term { key, start, end: start.saturating_add(u32::try_from(word.text.len()).ok()?) })
+}
+
+/// Terms that are looked for in other texts. A word that begins with other letters is passed over unread.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    keys: TermSet,
+    /// The two bytes with which the words of the terms begin, without case: a bit of the second for each first.
+    beginnings: [u32; 32],
+}
+
+impl Wanted {
+    /// The terms of a text.
+    pub fn of(text: &str, terms: &[Term]) -> Self {
+        let mut beginnings = [0; 32];
+        for term in terms {
+            let word = usize::try_from(term.start).ok().and_then(|start| text.as_bytes().get(start..));
+            match word.and_then(beginning) {
+                Some((first, bit)) => beginnings.iter_mut().skip(first).take(1).for_each(|own| *own |= bit),
+                // Case beyond ASCII changes the bytes: every word may be it.
+                None => beginnings = [u32::MAX; 32],
+            }
+        }
+        Self { keys: terms.iter().map(|term| term.key).collect(), beginnings }
+    }
+
+    /// Each of them once.
+    pub const fn keys(&self) -> &TermSet {
+        &self.keys
+    }
+
+    /// Those of them that a text holds, in its order, with repetitions.
+    pub fn found<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Term> + 't {
+        let text = if self.keys.is_empty() { "" } else { text };
+        let may = |word: &Word<'_>| {
+            beginning(word.text.as_bytes())
+                .is_none_or(|(first, bit)| self.beginnings.get(first).is_some_and(|own| own & bit != 0))
+        };
+        words(text).filter(may).filter_map(|word| placed(&word)).filter(|term| self.keys.contains(&term.key))
+    }
+}
+
+/// The first byte of a word and a bit for the second, the same in either case; nothing for a word that begins beyond ASCII.
+/// What is cut off a word to make its term leaves these two.
+fn beginning(word: &[u8]) -> Option<(usize, u32)> {
+    match word {
+        [first, second, ..] if first.is_ascii() && second.is_ascii() => {
+            Some((usize::from(first & 31), 1 << (second & 31)))
+        }
+        _ => None,
+    }
 }
 
 /// What a word counts as; nothing for a word that says nothing.
@@ -157,7 +210,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::terms;
+    use super::{Term, Wanted, terms};
     use crate::text::{language, words};
 
     fn keys(text: &str) -> BTreeSet<u64> {
@@ -207,7 +260,54 @@ mod tests {
         assert_eq!(of("ferry"), None);
     }
 
+    fn texts() -> impl Strategy<Value = String> {
+        let words = vec![
+            "Ferry",
+            "ferries",
+            "FERRY",
+            "fern",
+            "EU",
+            "eu",
+            "12",
+            "1.5",
+            "Städte",
+            "städte",
+            "STÄDTE",
+            "Ähre",
+            "ähre",
+            "ÄHRE",
+            "\u{212A}elvin",
+            "kelvin",
+            "d’accord",
+            "D'accord",
+            "Mara's",
+            "mara",
+            "ses",
+            "最終便",
+            "Паром",
+            "паром",
+            "harbourMaster",
+            "is",
+            "ate",
+            "ing",
+            "used",
+            "uses",
+            "dying",
+            "х",
+        ];
+        prop::collection::vec(prop::sample::select(words), 0..12).prop_map(|words| words.join(" "))
+    }
+
     proptest! {
+        /// Passing over words by how they begin finds what looking at every word finds.
+        #[test]
+        fn no_wanted_term_is_passed_over(asked in texts(), said in texts()) {
+            let own: Vec<Term> = terms(&asked).collect();
+            let wanted = Wanted::of(&asked, &own);
+            let all: Vec<Term> = terms(&said).filter(|term| wanted.keys().contains(&term.key)).collect();
+            prop_assert_eq!(wanted.found(&said).collect::<Vec<_>>(), all);
+        }
+
         #[test]
         fn words_lie_in_the_text_in_order(text in any::<String>()) {
             let mut last = 0;

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use iris_core::evaluate::{Identity, Ruleset, Settings, Subject, evaluate};
 use iris_core::model::{EvalType, Evaluation, Evidence, Tenant, Timestamp, ToolCall};
-use iris_core::rules::{Case, Knobs, RULES, run};
+use iris_core::rules::custom::{CustomRule, Severity};
+use iris_core::rules::{Bundle, Case, Knobs, RULES, run};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -98,7 +99,21 @@ fn rules_on_a_corpus() {
     }
 }
 
-/// Scenario: prose, code and hostile texts of 1, 8, 64 and 1024 KiB through every rule.
+/// The longest that a text of 1 MiB may take, whatever it holds, in milliseconds of a release build.
+const WORST_MILLIS: f64 = 150.0;
+
+/// The least time that something took in some rounds, in milliseconds: what else the machine did is left out.
+fn least(rounds: usize, mut work: impl FnMut()) -> f64 {
+    let round = |_| {
+        let start = Instant::now();
+        work();
+        start.elapsed().as_secs_f64() * 1e3
+    };
+    (0..rounds).map(round).fold(f64::MAX, f64::min)
+}
+
+/// Scenario: prose of 1, 8, 64 and 1024 KiB and hostile texts of 1024 through every rule; none of these takes longer
+/// than it may.
 #[test]
 #[ignore = "measures time"]
 fn rules_are_quick() {
@@ -129,9 +144,17 @@ fn rules_are_quick() {
         "let me check ",
         "i g n o ",
         "act as without any rules ",
+        "token=a1b2c3d4e5f6g7h8 ",
+        "%40",
+        "\\u0041",
+        "\u{430}a",
+        "4111 1111 1111 1111 ",
+        "www.a.md/",
+        "v2! ",
     ];
     let texts = [("prose", prose), ("mixed", mixed)].into_iter().chain(hostile.iter().map(|text| ("hostile", *text)));
     let mut out = std::io::stderr().lock();
+    let mut over = Vec::new();
     for (kind, seed) in texts {
         for kib in [1_usize, 8, 64, 1024] {
             if kind != "hostile" || kib == 1024 {
@@ -142,16 +165,61 @@ fn rules_are_quick() {
                     want: None,
                     measure: String::new(),
                     output: Some(output),
-                    input: Some("When?".to_owned()),
+                    input: Some("When does the last ferry leave?".to_owned()),
                     tool_calls: None,
                 };
-                judge(&row);
-                let start = Instant::now();
-                judge(&row);
-                writeln!(out, "{kind:8} {seed:.12} {kib:5} KiB {:?}", start.elapsed()).unwrap();
+                let millis = least(if kib == 1024 { 6 } else { 100 }, || drop(judge(&row)));
+                writeln!(out, "{kind:8} {seed:.12} {kib:5} KiB {millis:9.3} ms").unwrap();
+                if millis > WORST_MILLIS {
+                    over.push(format!("{seed:?} {millis:.0} ms"));
+                }
             }
         }
     }
+    assert!(cfg!(debug_assertions) || over.is_empty(), "more than {WORST_MILLIS} ms: {}", over.join(", "));
+}
+
+/// Scenario: patterns that a deployment may write, each over a text of 1 MiB that gives it as much work as there is. Each
+/// answers or says that it gave up, in the time that any text may take.
+#[test]
+#[ignore = "measures time"]
+fn patterns_of_others_are_quick() {
+    let bits: String = {
+        let mut draw = crate::load::Draw::new(7);
+        (0..1 << 20).map(|_| if draw.next() & 1 == 1 { '1' } else { '0' }).collect()
+    };
+    let of = |seed: &str| seed.repeat((1 << 20) / seed.len());
+    let cases = [
+        ("word", r"\bguarantee[ds]?\b", of("we guarantee nothing ")),
+        ("absent word", r"(?i)\b(?:confidential|internal only)\b", of("the last ferry leaves at ten ")),
+        ("address", r"[\w.+-]+@[\w-]+\.[\w.-]+", of("mara.lind at quayhaven ")),
+        ("address without end", r"[\w.+-]+@[\w-]+\.[\w.-]+", of("a.a@")),
+        ("many states", "[01]*1[01]{18}$", bits.clone()),
+        ("some states", "1[01]{10}2", bits.clone()),
+        ("counted", r"(?:[a-z]{1,30} ){40}!", of("the last ferry leaves at ten ")),
+        ("boundary beside foreign letters", r"\b[a-zé]{20}\b", of("é")),
+        ("short boundary beside foreign letters", r"\bé\b", of("éé")),
+        ("every byte matches", ".", of("a")),
+        ("nothing is a match", "x*", of("a")),
+        ("lines", r"(?m)^- .+$", of("- a\n")),
+    ];
+    let mut out = std::io::stderr().lock();
+    let mut over = Vec::new();
+    for (what, pattern, output) in cases {
+        for kind in ["regex_match", "regex_no_match"] {
+            let definition = serde_json::json!({"type": kind, "config": {"pattern": pattern}});
+            let definition = serde_json::from_value(definition).unwrap();
+            let rule = CustomRule::compile("ours", "", Bundle::Custom, Severity::Medium, &definition).unwrap();
+            let subject = Subject { output: Some(&output), ..Subject::default() };
+            let said = run(&rule, &Case::new(&subject), &Knobs::default());
+            let millis = least(5, || drop(run(&rule, &Case::new(&subject), &Knobs::default())));
+            writeln!(out, "{what:40} {kind:16} {:.8} {millis:9.3} ms", format!("{said:?}")).unwrap();
+            if millis > WORST_MILLIS {
+                over.push(format!("{what}, {kind}: {millis:.0} ms"));
+            }
+        }
+    }
+    assert!(cfg!(debug_assertions) || over.is_empty(), "more than {WORST_MILLIS} ms: {}", over.join(", "));
 }
 
 /// An ordinary agent's answer with two tool calls, `kib` KiB of each.
@@ -187,7 +255,7 @@ fn each_rule_is_quick() {
         let subject =
             Subject { output: Some(&output), input: Some(ask), tool_calls: Some(&calls), ..Subject::default() };
         let mut least = vec![f64::MAX; RULES.len() + 1];
-        for _ in 0..if answer == 1 { 400 } else { 40 } {
+        for _ in 0..if answer == 1 { 1000 } else { 200 } {
             let case = Case::new(&subject);
             let all = Instant::now();
             for (rule, least) in RULES.iter().zip(&mut least) {

@@ -108,7 +108,7 @@ impl<'a> Answer<'a> {
             .filter_map(|word| family(word.text))
             .collect();
         let steps = terms(&told(case.steps())).map(|term| term.key).collect();
-        let terms = case.said_terms().iter().map(|term| term.key).collect();
+        let terms = terms(said).map(|term| term.key).collect();
         Self { said, lower: head(said, STEPS_BYTES_MAX).to_lowercase(), terms, families, steps }
     }
 

@@ -47,13 +47,22 @@ static LEAD: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Every instruction of a text.
 pub fn directives(text: &str) -> Vec<Directive> {
-    if !words(text).any(|(at, word)| may_instruct(text, at, word)) {
+    let mut verbs = words(text).filter(|(at, word)| may_instruct(text, *at, word)).peekable();
+    if verbs.peek().is_none() {
         return Vec::new();
     }
     let sentences = pieces(text);
     let mut found = Vec::new();
     for (at, sentence) in sentences.iter().enumerate() {
-        let Some(verb) = text.get(sentence.clone()).and_then(verb) else { continue };
+        let inside = text.get(sentence.clone()).unwrap_or("");
+        let mut verb = None;
+        while let Some((at, word)) = verbs.next_if(|(at, _)| *at < sentence.end) {
+            let Some(at) = at.checked_sub(sentence.start) else { continue };
+            if verb.is_none() && (leads(inside, at) || breaks_in(inside, at, word)) {
+                verb = Some(at);
+            }
+        }
+        let Some(verb) = verb else { continue };
         let mut end = sentence.end;
         for later in sentences.iter().skip(at + 1).take(SENTENCES_MAX) {
             if later.end - sentence.start >= SCOPE_BYTES_MAX {
@@ -69,11 +78,6 @@ pub fn directives(text: &str) -> Vec<Directive> {
 /// The verbs with which a text instructs.
 pub fn verbs_of(text: &str) -> impl Iterator<Item = &str> {
     words(text).filter(|(at, word)| instructs(text, *at, word)).map(|(_, word)| word)
-}
-
-/// Where the first verb of a sentence that instructs stands.
-fn verb(sentence: &str) -> Option<usize> {
-    words(sentence).find(|(at, word)| instructs(sentence, *at, word)).map(|(at, _)| at)
 }
 
 /// Whether a word is a verb that instructs: one with an object, where an instruction begins. The name of a field is none.

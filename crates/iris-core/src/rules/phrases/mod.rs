@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::Regex;
 use serde::Deserialize;
 
-use crate::text::{head, tail};
+use crate::text::{Lexicon, head, tail};
 
 /// How much of the text around an anchor a pattern may cover.
 const BEFORE_BYTES: usize = 300;
@@ -68,10 +68,15 @@ pub struct Pattern {
 #[derive(Debug)]
 pub struct Table {
     patterns: Vec<Pattern>,
-    anchors: AhoCorasick,
+    anchors: Vec<String>,
     /// The pattern of each anchor.
     owners: Vec<usize>,
+    lexicon: OnceLock<Option<Lexicon>>,
 }
+
+/// The stretches of a text in which the patterns of a table are tried, by pattern.
+#[derive(Debug, Default)]
+pub struct Windows(BTreeMap<usize, Vec<Range<usize>>>);
 
 /// A match.
 #[derive(Debug, Clone)]
@@ -92,14 +97,14 @@ impl Table {
     fn parse(source: &str) -> Result<Self, String> {
         let listed: Listed = toml::from_str(source).map_err(|why| why.to_string())?;
         let mut patterns = Vec::new();
-        let (mut words, mut owners) = (Vec::new(), Vec::new());
+        let (mut anchors, mut owners) = (Vec::new(), Vec::new());
         for entry in listed.pattern {
             let compile = |shape: &str| {
                 let case = if entry.exact { "" } else { "(?i)" };
                 Regex::new(&format!("{case}{}", spaced(shape))).map_err(|why| format!("{}: {why}", entry.name))
             };
             owners.extend(std::iter::repeat_n(patterns.len(), entry.anchors.len()));
-            words.extend(entry.anchors.iter().cloned());
+            anchors.extend(entry.anchors.iter().cloned());
             patterns.push(Pattern {
                 shape: compile(&entry.pattern)?,
                 needs: entry.needs.as_deref().map(compile).transpose()?,
@@ -108,33 +113,42 @@ impl Table {
                 tier: entry.tier,
             });
         }
-        let anchors = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(words)
-            .map_err(|why| why.to_string())?;
-        Ok(Self { patterns, anchors, owners })
+        Ok(Self { patterns, anchors, owners, lexicon: OnceLock::new() })
+    }
+
+    /// The words without which nothing matches, each known by its place here.
+    pub fn anchors(&self) -> &[String] {
+        &self.anchors
+    }
+
+    /// Notes that an anchor stands somewhere; they are told in the order of their ends.
+    pub fn note(&self, windows: &mut Windows, anchor: usize, bytes: &Range<usize>) {
+        let Some(owner) = self.owners.get(anchor) else { return };
+        let (start, end) = (bytes.start.saturating_sub(BEFORE_BYTES), bytes.end.saturating_add(AFTER_BYTES));
+        let own = windows.0.entry(*owner).or_default();
+        match own.last_mut().filter(|last| last.end >= start) {
+            Some(last) => last.end = last.end.max(end),
+            None => own.push(start..end),
+        }
     }
 
     /// Every match, pattern by pattern.
     pub fn find(&self, text: &str) -> Vec<Found<'_>> {
-        let mut windows: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
-        for anchor in self.anchors.find_overlapping_iter(text) {
-            let Some(owner) = self.owners.get(anchor.pattern().as_usize()) else { continue };
-            let start = anchor.start().saturating_sub(BEFORE_BYTES);
-            let end = anchor.end().saturating_add(AFTER_BYTES).min(text.len());
-            let own = windows.entry(*owner).or_default();
-            match own.last_mut().filter(|last| last.end >= start) {
-                Some(last) => last.end = last.end.max(end),
-                None => own.push(start..end),
-            }
+        let mut windows = Windows::default();
+        let lexicon = self.lexicon.get_or_init(|| Lexicon::of(self.anchors.iter().map(String::as_str)));
+        if let Some(lexicon) = lexicon {
+            lexicon.each(text, |anchor, bytes| self.note(&mut windows, anchor, &bytes));
         }
+        self.find_in(text, &windows)
+    }
+
+    /// The same where the anchors were found already.
+    pub fn find_in(&self, text: &str, windows: &Windows) -> Vec<Found<'_>> {
         let mut found = Vec::new();
-        for (owner, windows) in windows {
-            let Some(pattern) = self.patterns.get(owner) else { continue };
+        for (owner, windows) in &windows.0 {
+            let Some(pattern) = self.patterns.get(*owner) else { continue };
             for window in windows {
-                pattern.find(text, &window, &mut found);
+                pattern.find(text, window, &mut found);
             }
         }
         found

@@ -7,19 +7,20 @@
 //! answer, two languages.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::measures::{CONSISTENCY_MIN, OVERLAP_MIN, WORDS_MIN, consistency, distinct, overlap};
+use super::measures::{CONSISTENCY_MIN, OVERLAP_MIN, WORDS_MIN, consistency};
 use crate::model::Evidence;
 use crate::rules::measure::number;
 use crate::rules::{
     Bundle, Case, FailureClass, Finding, Kind, Knobs, Mechanism, Need, Outcome, Question, Rule, RuleMeta,
     ThresholdSource, count,
 };
-use crate::text::{head, language, words};
+use crate::text::{head, language, terms, words};
 
 /// See the module.
 pub struct AnswersTheAsk;
@@ -92,11 +93,11 @@ impl Rule for AnswersTheAsk {
     }
 
     fn judge(&self, case: &Case<'_>, knobs: &Knobs) -> Outcome {
-        let asked = distinct(case.asked_terms());
+        let asked = case.wanted().keys();
         if asked.is_empty() {
             return Outcome::not_applicable("the ask names no subject to look for");
         }
-        let (used, total) = overlap(case);
+        let (used, total) = case.overlap();
         let (min, source) = threshold(knobs);
         let share = number(used) / number(total.max(1));
         let evidence = vec![count("keyword_overlap", "ratio", share, Some((min, source)))];
@@ -154,8 +155,8 @@ fn is_echo(case: &Case<'_>) -> bool {
     if told.len() <= asked.len() + fifth.max(1) && told.windows(asked.len().max(1)).any(|part| part == asked) {
         return true;
     }
-    let terms = distinct(case.asked_terms());
-    RESTATES.is_match(said) && case.said_terms().iter().all(|term| terms.contains(&term.key))
+    let asked = case.wanted().keys();
+    RESTATES.is_match(said) && terms(case.said()).all(|term| asked.contains(&term.key))
 }
 
 /// Whether the answer is about something else. An error says why words cannot tell.
@@ -199,14 +200,26 @@ static OF_ITSELF: LazyLock<Regex> = LazyLock::new(|| {
 /// Whether a term that ask and answer share is more than a short number, such as that of a list item, or what a model
 /// says of itself.
 fn shares_more_than_chance(case: &Case<'_>) -> bool {
-    let (asked, said) = (distinct(case.asked_terms()), case.said());
-    let aside: Vec<(usize, usize)> = OF_ITSELF.find_iter(said).map(|found| (found.start(), found.end())).collect();
-    case.said_terms().iter().any(|term| {
+    let said = case.said();
+    let aside = OnceCell::new();
+    let is_aside = |start: usize| {
+        let found = || OF_ITSELF.find_iter(said).map(|found| found.range()).collect::<Vec<_>>();
+        may_be_aside(said, start) && aside.get_or_init(found).iter().any(|bytes| bytes.contains(&start))
+    };
+    case.wanted().found(said).any(|term| {
         let (Ok(start), Ok(end)) = (usize::try_from(term.start), usize::try_from(term.end)) else { return false };
         let short_number = term.end - term.start < NUMBER_DIGITS_MIN
             && said.get(start..end).is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-        asked.contains(&term.key) && !short_number && !aside.iter().any(|(from, to)| (*from..*to).contains(&start))
+        !short_number && !is_aside(start)
     })
+}
+
+/// Whether a word may belong to what a model says of itself: each of its words begins with one of these letters, and
+/// another word begins inside one of them only.
+fn may_be_aside(said: &str, start: usize) -> bool {
+    let at = |at: usize| said.as_bytes().get(at).copied().unwrap_or(b' ').to_ascii_lowercase();
+    matches!(at(start), b'a' | b'i' | b'l' | b'm')
+        || start.checked_sub(1).is_some_and(|before| at(before).is_ascii_alphabetic())
 }
 
 /// Whether a text is mostly in letters beyond ASCII.
@@ -233,9 +246,5 @@ fn has_relative(case: &Case<'_>) -> bool {
     let families: HashSet<String> =
         case.asked_terms().iter().filter_map(|term| at(ask, term.start, term.end)).collect();
     let said = case.said();
-    case.said_terms()
-        .iter()
-        .take(TERMS_MAX)
-        .filter_map(|term| at(said, term.start, term.end))
-        .any(|start| families.contains(&start))
+    terms(said).take(TERMS_MAX).filter_map(|term| at(said, term.start, term.end)).any(|start| families.contains(&start))
 }

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::measures::{OVERLAP_MIN, overlap};
+use super::measures::OVERLAP_MIN;
 use crate::rules::measure::number;
 use crate::rules::{
     Bundle, Case, FailureClass, Finding, Kind, Knobs, Mechanism, Need, Outcome, Question, Rule, RuleMeta, count,
@@ -42,7 +42,7 @@ impl Rule for KeywordOverlap {
 
     fn judge(&self, case: &Case<'_>, knobs: &Knobs) -> Outcome {
         let (min, source) = knobs.number(&OVERLAP_MIN);
-        let (used, total) = overlap(case);
+        let (used, total) = case.overlap();
         let share = if total == 0 { 1.0 } else { number(used) / number(total) };
         let message = match total {
             0 => "the ask names no subject to look for".to_owned(),

@@ -64,11 +64,22 @@ fn pattern(source: &'static str) -> Regex {
 }
 
 /// Endings of names of files.
-static FILE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i-u)^[\w@+~-][\w.@+~-]*\.(?:md|txt|rst|adoc|pdf|docx?|xlsx?|pptx?|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|conf|env|lock|xml|html?|css|scss|less|jsx?|tsx?|mjs|cjs|py|pyi|ipynb|rb|rs|go|java|kt|kts|swift|c|h|cc|cpp|hpp|cs|fs|php|pl|sh|bash|zsh|ps1|bat|sql|db|sqlite|proto|graphql|tf|tfvars|log|png|jpe?g|gif|svg|webp|zip|tar|gz|tgz|mp3|mp4|wav|parquet|dockerfile|gradle|lua|r|jl|ex|exs|erl|hs|scala|vue|svelte|astro|eml|ics)$",
-    )
-});
+const ENDINGS: &str = "\
+    adoc astro bash bat c cc cfg cjs conf cpp cs css csv db doc dockerfile docx eml env erl ex exs fs gif go \
+    gradle graphql gz h hpp hs htm html ics ini ipynb java jl jpeg jpg js json jsonl jsx kt kts less lock log \
+    lua md mjs mp3 mp4 parquet pdf php pl png ppt pptx proto ps1 py pyi r rb rs rst scala scss sh sql sqlite \
+    svelte svg swift tar tf tfvars tgz toml ts tsv tsx txt vue wav webp xls xlsx xml yaml yml zip zsh";
+
+/// Whether a name is that of a file: an ending that files have, and before it signs of which names of files are made.
+fn is_file_name(name: &str) -> bool {
+    static LISTED: LazyLock<HashSet<&str>> = LazyLock::new(|| ENDINGS.split_whitespace().collect());
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'@' | b'+' | b'~' | b'-');
+    let Some((stem, ending)) = name.rsplit_once('.') else { return false };
+    !stem.is_empty()
+        && !stem.starts_with('.')
+        && stem.bytes().all(is_sign)
+        && (LISTED.contains(ending) || LISTED.contains(ending.to_ascii_lowercase().as_str()))
+}
 
 /// Places that every project has, or that are named as such.
 const UBIQUITOUS: [&str; 34] = [
@@ -231,18 +242,19 @@ fn kind(token: &str) -> Option<&'static str> {
     if token.contains('@') || token.contains("...") {
         return None;
     }
-    let path = token.split(['?', '#']).next()?.replace('\\', "/");
-    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty() && *segment != ".").collect();
+    let path = token.split(['?', '#']).next()?;
+    let segments: Vec<&str> =
+        path.split(['/', '\\']).filter(|segment| !segment.is_empty() && *segment != ".").collect();
     let last = segments.last()?;
     // `src/a.rs:12` names a line of a file.
     let last = last.split(':').next()?;
     let is_file =
-        FILE.is_match(last) && last.split('.').next().is_some_and(|stem| stem.len() >= 2 || segments.len() > 1);
+        is_file_name(last) && last.split('.').next().is_some_and(|stem| stem.len() >= 2 || segments.len() > 1);
     let wordy = segments.iter().all(|segment| segment.chars().any(char::is_alphabetic) && segment.len() <= 80);
     match segments.len() {
         1 => (is_file && !path.starts_with('.')).then_some("file"),
         2..=8 if is_file => Some("path"),
-        3..=8 => (wordy && path.starts_with(['/', '~']) && !path.contains(':')).then_some("path"),
+        3..=8 => (wordy && path.starts_with(['/', '\\', '~']) && !path.contains(':')).then_some("path"),
         _ => None,
     }
 }
@@ -263,16 +275,21 @@ fn folded(token: &str) -> String {
 }
 
 fn claims(text: &str) -> Vec<Claim> {
-    let mut seen = HashSet::new();
+    static USUAL: LazyLock<HashSet<String>> = LazyLock::new(|| UBIQUITOUS.iter().map(|name| folded(name)).collect());
+    // By their names, and as they are written.
+    let (mut seen, mut written) = (HashSet::new(), HashSet::new());
     let mut found = Vec::new();
     for (bytes, token) in named(text) {
+        if written.contains(token) {
+            continue;
+        }
         let Some(kind) = kind(token) else { continue };
         let name = folded(token);
-        let plain = |usual: &&str| usual.bytes().filter(|byte| !matches!(byte, b'_' | b'-')).eq(name.bytes());
-        if seen.contains(&name) || UBIQUITOUS.iter().any(plain) || is_proposed(text, &bytes) {
+        if seen.contains(&name) || USUAL.contains(&name) || is_proposed(text, &bytes) {
             continue;
         }
         seen.insert(name.clone());
+        written.insert(token);
         found.push(Claim { bytes, kind, name });
         if found.len() >= CLAIMS_MAX {
             break;
@@ -333,8 +350,10 @@ impl<'a> Ground<'a> {
     }
 
     fn add(&mut self, text: Cow<'a, str>) {
-        for part in text.split(['_', '-']) {
-            self.texts.push_str(&part.to_ascii_lowercase());
+        let from = self.texts.len();
+        text.split(['_', '-']).for_each(|part| self.texts.push_str(part));
+        if let Some(own) = self.texts.get_mut(from..) {
+            own.make_ascii_lowercase();
         }
         self.texts.push('\n');
         self.sources.push(text);
@@ -408,6 +427,15 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn names_of_files_are_those_of_the_shape(name in "[a-zA-Z_.@+~é-]{0,6}\\.(md|MD|tar\\.gz|rs|r|xyz|dockerfile|Json|)") {
+            static SHAPE: LazyLock<Regex> = LazyLock::new(|| {
+                let endings = ENDINGS.split_whitespace().collect::<Vec<_>>().join("|");
+                Regex::new(&format!(r"(?i-u)^[\w@+~-][\w.@+~-]*\.(?:{endings})$")).unwrap()
+            });
+            prop_assert_eq!(is_file_name(&name), SHAPE.is_match(&name));
+        }
+
         /// Going from sign to sign finds what looking at every run finds, long runs that are cut included.
         #[test]
         fn names_are_those_of_all_tokens(parts in prop::collection::vec(

@@ -58,7 +58,7 @@ impl Rule for NoBlocklistWords {
         static SHIPPED: LazyLock<Option<List>> = LazyLock::new(|| List::of(&DEFAULT.map(str::to_owned)));
         let Some(set) = knobs.list(LIST) else {
             return match &*SHIPPED {
-                Some(list) => look(case, list, " of the shipped list"),
+                Some(list) => look(case, list, case.sightings().blocked, " of the shipped list"),
                 None => Outcome::Pass(Finding::new(1.0, "the blocklist is empty")),
             };
         };
@@ -72,19 +72,28 @@ impl Rule for NoBlocklistWords {
         let Some(list) = List::of(&phrases) else {
             return Outcome::Pass(Finding::new(1.0, "the blocklist is empty"));
         };
-        look(case, &list, "")
+        look(case, &list, list.may_stand_in(case.output().text()), "")
     }
 }
 
-/// Looks for the phrases of a list, behind white space and breaks too.
-fn look(case: &Case<'_>, list: &List, whose: &str) -> Outcome {
+/// Words of which one stands in every text that holds a phrase of the shipped list.
+pub(in crate::rules) fn shipped_words() -> Vec<&'static str> {
+    DEFAULT.iter().filter_map(|phrase| longest_word(phrase)).collect()
+}
+
+fn longest_word(phrase: &str) -> Option<&str> {
+    phrase.split_whitespace().max_by_key(|word| word.len())
+}
+
+/// Looks for the phrases of a list, which may stand there as they are written, behind white space and breaks too.
+fn look(case: &Case<'_>, list: &List, may_stand: bool, whose: &str) -> Outcome {
     let view = case.output();
     let text = view.text();
     let origin = |reading: &Reading, there: Vec<(Range<usize>, usize)>| {
         there.into_iter().map(|(bytes, phrase)| (reading.origin(&bytes), phrase)).collect()
     };
     let mut found = Vec::new();
-    if list.may_stand_in(text) {
+    if may_stand {
         found = list.find(text, 0..text.len());
         if found.is_empty()
             && let Some(reading) = squeezed(text)
@@ -140,8 +149,7 @@ impl List {
             AhoCorasick::builder().ascii_case_insensitive(true).match_kind(MatchKind::Standard).build(list).ok()
         };
         let whole: Vec<&str> = phrases.iter().map(String::as_str).collect();
-        let words: Vec<&str> =
-            whole.iter().filter_map(|phrase| phrase.split_whitespace().max_by_key(|word| word.len())).collect();
+        let words: Vec<&str> = whole.iter().filter_map(|phrase| longest_word(phrase)).collect();
         Some(Self {
             phrases: phrases.len(),
             whole: build(&whole)?,

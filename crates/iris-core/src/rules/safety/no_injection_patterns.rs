@@ -45,7 +45,8 @@ static META: RuleMeta = RuleMeta {
     knobs: &[],
 };
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("../phrases/injection.toml")));
+pub(in crate::rules) static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Table::read(include_str!("../phrases/injection.toml")));
 
 impl Rule for NoInjectionPatterns {
     fn meta(&self) -> &RuleMeta {
@@ -55,7 +56,7 @@ impl Rule for NoInjectionPatterns {
     fn judge(&self, case: &Case<'_>, _: &Knobs) -> Outcome {
         let view = case.output();
         let text = view.text();
-        let mut hits = hits(text);
+        let mut hits = counting(text, &TABLE.find_in(text, &case.sightings().injection));
         if hits.is_empty() {
             hits = behind(text);
         }
@@ -90,7 +91,11 @@ struct Hit {
 
 /// What counts in a text as it stands.
 fn hits(text: &str) -> Vec<Hit> {
-    let found = TABLE.find(text);
+    counting(text, &TABLE.find(text))
+}
+
+/// What counts of the matches in a text.
+fn counting(text: &str, found: &[Found<'_>]) -> Vec<Hit> {
     if found.is_empty() {
         return Vec::new();
     }
@@ -105,7 +110,7 @@ fn hits(text: &str) -> Vec<Hit> {
         .filter(counts)
         .map(|one| Hit { bytes: one.bytes.clone(), label: one.pattern.name.clone() })
         .collect();
-    hits.extend(signs(text, &found));
+    hits.extend(signs(text, found));
     hits
 }
 

@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
 use crate::model::Evidence;
@@ -28,7 +27,7 @@ pub struct NoStubOutput;
 /// The setting that replaces the markers; each of its own then counts wherever it stands.
 const MARKERS: &str = "stub_markers";
 /// How much of the answer is read.
-const ANSWER_BYTES_MAX: usize = 1 << 18;
+pub(in crate::rules) const ANSWER_BYTES_MAX: usize = 1 << 18;
 /// Share of an answer's characters that promises must be to be the answer.
 const PROMISES_MIN: f64 = 0.6;
 
@@ -50,7 +49,8 @@ static META: RuleMeta = RuleMeta {
     knobs: &[],
 };
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("../phrases/stub.toml")));
+pub(in crate::rules) static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Table::read(include_str!("../phrases/stub.toml")));
 
 fn pattern(source: &'static str) -> Regex {
     #[expect(clippy::expect_used, reason = "every pattern is a constant, and a test compiles each")]
@@ -88,8 +88,8 @@ impl Rule for NoStubOutput {
     fn judge(&self, case: &Case<'_>, knobs: &Knobs) -> Outcome {
         let view = case.output();
         let text = head(view.text(), ANSWER_BYTES_MAX);
-        let hits = TABLE.find(text);
-        let code = holds_code(text);
+        let hits = TABLE.find_in(text, &case.sightings().stub);
+        let code = case.sightings().code;
         let own = knobs.list(MARKERS);
         if hits.is_empty() && !code && own.is_none() {
             return clean();
@@ -191,14 +191,8 @@ fn is_honest(text: &str) -> bool {
     HONEST.find_iter(text).take(50).any(|one| !fences.contains(one.start()))
 }
 
-/// Whether a text holds what code, or a run of tests, cannot do without.
-fn holds_code(text: &str) -> bool {
-    static PARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-        let parts = ["def ", "function", "func ", "fn ", "\"\"\"", "skipped", ") {"];
-        AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(parts).ok()
-    });
-    PARTS.as_ref().is_none_or(|parts| parts.is_match(text))
-}
+/// What code, or a run of tests, cannot do without.
+pub(in crate::rules) const CODE: [&str; 7] = ["def ", "function", "func ", "fn ", "\"\"\"", "skipped", ") {"];
 
 /// Shapes of a stub.
 fn shapes(text: &str, hits: &[Hit<'_>], coded: bool) -> Found {
