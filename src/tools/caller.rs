@@ -23,7 +23,7 @@ impl Caller {
 
     /// Whoever holds the folder itself, for one of its tenants: it may do everything.
     pub fn owner(tenant: Tenant) -> Self {
-        Self { tenant, scopes: Scope::ALL.to_vec() }
+        Self { tenant, scopes: Scope::ALL.to_vec(), reply_bytes_max: None }
     }
 
     /// The same, allowed to look and nothing else.
