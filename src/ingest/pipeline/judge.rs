@@ -1,6 +1,7 @@
 //! The pure half, and what is asked of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use iris_core::assemble::{self, Settling, View};
@@ -10,6 +11,11 @@ use iris_core::model::{Evaluation, RawLog, RawSpan, Reading, Row, RowKey, SpanId
 use iris_core::price::Prices;
 
 use crate::ingest::costs::Costs;
+
+/// So many traces are judged first by a process, and each may take as many budgets: what the rules look for is compiled
+/// when it is first needed, and the trace that happens to need it first must not be called defeated for that.
+const PREPARING: u32 = 32;
+const PREPARING_BUDGETS: u64 = 16;
 
 /// A judged trace whose evaluation is committed.
 #[derive(Debug, Clone)]
@@ -61,10 +67,13 @@ impl Mind {
     ) -> Self {
         let costs = Costs::default();
         let known = costs.clone();
+        let unprepared = AtomicU32::new(PREPARING);
         let judge = move |trace: &Trace| {
             let ruleset = ruleset(&trace.tenant);
             let judge = if trace.in_progress { evaluate::provisional_within } else { evaluate::judge_trace_within };
-            let (begun, budget) = (spent(), Duration::from_millis(settings.budget_ms));
+            let first = unprepared.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+            let times = if first { PREPARING_BUDGETS } else { 1 };
+            let (begun, budget) = (spent(), Duration::from_millis(settings.budget_ms.saturating_mul(times)));
             let is_spent = || !budget.is_zero() && spent().saturating_sub(begun) >= budget;
             let cost_history = known.before(trace);
             judge(&ruleset, trace, &settings, &Given { now: now(), cost_history: &cost_history, is_spent: &is_spent })

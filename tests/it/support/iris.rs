@@ -173,7 +173,8 @@ impl Iris {
 
     /// Gets a path of a door: status and text.
     pub async fn get(&self, door: &str, path: &str) -> (u16, String) {
-        let answer = self.client.get(format!("http://{}{path}", self.door(door))).send().await.unwrap();
+        let answer = self.client.get(format!("http://{}{path}", self.door(door))).send().await;
+        let answer = answer.unwrap_or_else(|error| panic!("{error:?}\n{}", self.log()));
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
