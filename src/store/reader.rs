@@ -237,9 +237,12 @@ pub(super) struct Reader<'a> {
 impl Reader<'_> {
     fn transaction<T>(&self, work: impl FnOnce(&Self) -> Result<T, Error>) -> Result<T, Error> {
         self.connection.execute_batch("BEGIN TRANSACTION READ ONLY").map_err(Error::engine)?;
-        let answer = work(self)?;
-        self.connection.execute_batch("COMMIT").map_err(Error::engine)?;
-        Ok(answer)
+        let answer = work(self);
+        let end = if answer.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = self.connection.execute_batch(end).map_err(Error::engine);
+        // A connection that closes with an open transaction rolls it back itself, and when the engine has given up on
+        // the file that ends the process.
+        answer.and_then(|answer| ended.map(|()| answer))
     }
 
     /// Runs one statement and reads every row of its result.
