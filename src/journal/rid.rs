@@ -2,7 +2,7 @@
 //! one's place. A record that goes leaves its frame without a body, so that no sequence number is missing.
 
 use std::io::{self, IoSlice};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -96,10 +96,8 @@ fn has_any(lane: &LaneShared, segment: &Segment, asked: Asked<'_>) -> io::Result
     loop {
         match scanner.step(segment.end(), Bodies::Read) {
             Step::End => return Ok(false),
-            Step::Record { seq, meta, body } => {
-                if left(lane, reader::entry(seq, meta, body), asked) != Left::All {
-                    return Ok(true);
-                }
+            Step::Record { seq, meta, body } if left(lane, reader::entry(seq, meta, body), asked) != Left::All => {
+                return Ok(true);
             }
             _ => {}
         }
@@ -113,7 +111,7 @@ fn left(lane: &LaneShared, entry: Option<Entry>, asked: Asked<'_>) -> Left {
     }
 }
 
-fn remove(lane: &LaneShared, path: &PathBuf) -> io::Result<()> {
+fn remove(lane: &LaneShared, path: &Path) -> io::Result<()> {
     match lane.disk.remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -121,7 +119,7 @@ fn remove(lane: &LaneShared, path: &PathBuf) -> io::Result<()> {
 }
 
 /// Puts the copy in the segment's place; false when the segment has gone meanwhile.
-fn swap(lane: &LaneShared, segment: &Arc<Segment>, draft: &PathBuf, bytes: u64) -> io::Result<bool> {
+fn swap(lane: &LaneShared, segment: &Arc<Segment>, draft: &Path, bytes: u64) -> io::Result<bool> {
     let copied = Segment::new(&lane.dir, segment.first, bytes);
     copied.end.store(bytes, Ordering::Relaxed);
     copied.last.store(segment.last(), Ordering::Relaxed);

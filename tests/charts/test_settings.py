@@ -35,6 +35,25 @@ def test_the_program_takes_what_the_chart_writes(path, check_config):
     assert (effective["web"]["listen"] != "off") == values.get("web", {}).get("enabled", False)
 
 
+@pytest.mark.parametrize(
+    ("values", "bytes_max"),
+    [
+        ({}, 10 * 2**30 * 3 // 4),
+        ({"persistence": {"size": "1.5T"}}, int(1.5e12 * 0.75)),
+        ({"persistence": {"enabled": False}}, 3 * 2**30),
+        ({"mode": "sidecar"}, 3 * 2**30),
+        ({"mode": "sidecar", "volume": {"sizeLimit": "800M"}}, 600_000_000),
+        ({"mode": "sidecar", "volume": {"source": {"hostPath": {"path": "/x"}}}}, 2 * 2**30),
+        ({"mode": "sidecar", "config": {"retention": {"bytes_max": 200_000_000}}}, 200_000_000),
+    ],
+    ids=str,
+)
+def test_the_program_keeps_within_its_volume(values, bytes_max, check_config):
+    env, text = next(configured(render(values)[0]))
+    effective = yaml.safe_load(check_config(env | {"SIDECAR_CONFIG": text}, "--config=env:SIDECAR_CONFIG"))
+    assert effective["retention"]["bytes_max"] == bytes_max
+
+
 def test_what_the_user_configures_wins(check_config):
     for mode in ("gateway", "sidecar"):
         values = {"mode": mode, "config": {"retention": {"days": 9}, "logging": {"level": "warn"}}}

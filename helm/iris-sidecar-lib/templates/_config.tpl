@@ -20,6 +20,12 @@ forward:
 {{- end }}
 {{- end -}}
 
+{{/* Three quarters of a quantity such as `4Gi`, in bytes: what everything in the home folder may take of its volume. */}}
+{{- define "iris-sidecar.budget" -}}
+{{- $units := dict "" 1 "k" 1e3 "Ki" 1024 "M" 1e6 "Mi" 1048576 "G" 1e9 "Gi" 1073741824 "T" 1e12 "Ti" 1099511627776 -}}
+{{- mulf (regexFind "^[0-9.]+" . | float64) (regexFind "[a-zA-Z]*$" . | get $units | float64) 0.75 | int64 -}}
+{{- end -}}
+
 {{/* Configuration of a sidecar: OTLP on loopback, the web door keyed or off, what `config` says on top. */}}
 {{- define "iris-sidecar.config" -}}
 {{- $own := include "iris-sidecar.config.own" . | fromYaml -}}
@@ -44,6 +50,9 @@ ops:
 {{- include "iris-sidecar.forward" . }}
 retention:
   days: 1
+  {{- if not .volume.source }}
+  bytes_max: {{ include "iris-sidecar.budget" .volume.sizeLimit }}
+  {{- end }}
 logging:
   format: json
 {{- end -}}

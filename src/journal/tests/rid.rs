@@ -19,7 +19,7 @@ fn left(_: Lane, entry: &Entry) -> Left {
     if !body.windows(CANARY.len()).any(|part| part == CANARY) {
         return Left::All;
     }
-    if body[0] % 2 == 0 { Left::Nothing } else { Left::Part(vec![body[0]]) }
+    if body[0].is_multiple_of(2) { Left::Nothing } else { Left::Part(vec![body[0]]) }
 }
 
 fn canaries(disk: &ForgetfulDisk) -> usize {

@@ -70,7 +70,6 @@ fn what_can_be_read_of_a_damaged_file_is_kept() {
                 assert!(after.iter().all(|table| table.error.is_none()), "{place}: {after:?}");
             }
         }
-        eprintln!("{salvaged} of 12 were salvaged, {in_part} of them in part");
-        assert!(salvaged >= 2, "only {salvaged} places mattered at a start");
+        assert!(salvaged >= 2, "only {salvaged} places mattered at a start, {in_part} in part");
     });
 }

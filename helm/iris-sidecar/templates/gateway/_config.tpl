@@ -28,6 +28,10 @@ web:
 ops:
   listen: {{ printf "%s:%v" $values.opsAddress $values.ports.ops | quote }}
 {{- include "iris-sidecar.forward" $values }}
+{{- if or $values.persistence.enabled (not $values.volume.source) }}
+retention:
+  bytes_max: {{ ternary $values.persistence.size $values.volume.sizeLimit $values.persistence.enabled | include "iris-sidecar.budget" }}
+{{- end }}
 logging:
   format: json
 {{- end -}}
