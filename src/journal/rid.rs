@@ -96,7 +96,9 @@ fn has_any(lane: &LaneShared, segment: &Segment, asked: Asked<'_>) -> io::Result
     loop {
         match scanner.step(segment.end(), Bodies::Read) {
             Step::End => return Ok(false),
-            Step::Record { seq, meta, body } if left(lane, reader::entry(seq, meta, body), asked) != Left::All => {
+            Step::Record { seq, meta, body }
+                if left(lane, reader::entry(seq, meta.clone(), body.clone()), asked) != Left::All =>
+            {
                 return Ok(true);
             }
             _ => {}
