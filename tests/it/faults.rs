@@ -267,6 +267,7 @@ struct Small(PathBuf);
 
 impl Small {
     /// `None` where one may not mount.
+    #[expect(clippy::print_stderr, reason = "a test that did nothing says so")]
     fn at(home: &Path, mebibytes: u32) -> Option<Self> {
         let options = format!("size={mebibytes}m,mode=0700");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(home).output().ok()?;
