@@ -186,7 +186,8 @@ impl Places {
         self.tokens.sort_unstable_by_key(|token| token.start);
     }
 
-    pub(super) fn of(text: &str) -> Self {
+    /// The places of a text by themselves, where nothing else is looked for in it.
+    pub fn of(text: &str) -> Self {
         let mut places = Self::default();
         if let Some(lexicon) = TABLE.lexicon() {
             lexicon.each(text, |word, bytes| places.note(text, word, bytes));

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::detect::{self, Standing};
+use crate::detect::{self, Places, Standing};
 use crate::text::View;
 
 /// Replaces what `no_pii` would find by `[REDACTED:<kind>#<n>]`. One redactor reads all texts of a call, so that equal
@@ -19,7 +19,7 @@ impl Redactor {
     /// What lies beyond the first MiB is not searched: callers refuse such a text before.
     pub fn redact(&mut self, text: &str) -> String {
         let view = View::folded(text);
-        let hits = detect::find_all(&view).hits;
+        let hits = detect::find_all(&view, &Places::of(view.text())).hits;
         let live = hits.iter().filter(|hit| hit.standing == Standing::Live);
         let spans: Vec<_> = live
             .map(|hit| {
