@@ -32,7 +32,7 @@ check: lib ## The quick loop: format, lints, licences, core tests
 test: lib ## Every test, with a table of suites at the end
 	@scripts/test
 
-faults: lib ## Harm files, fill disks and kill processes, many times over (as root also on small file systems)
+faults: lib ## Harm files and kill processes, many times over
 	IRIS_FAULTS=long $(CARGO) test --workspace --test it faults -- --nocapture --test-threads 1
 
 bench: lib ## Measure the receiving, judging and storing of spans

@@ -1,7 +1,7 @@
 //! A span or log record that waits for its group: what its row will hold, and nothing else.
 //!
 //! A row in memory is a tree of attributes and what a dialect read from it, several times the bytes that were sent. A
-//! group waits for thousands of rows, so each is written down when it arrives and its tree is let go.
+//! group waits for thousands of rows, so each is written down where it is decoded.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -101,12 +101,15 @@ fn logs(entry: &Entry, mind: &Mind) -> Result<Content, String> {
     Ok(Content::Rows(rows.collect()))
 }
 
-/// The row with what the store will have of it; a row in memory is several times the text that was sent, which it lets
-/// go here.
+/// The row with what the store will have of it. A row in memory is several times the text that was sent: one that is on
+/// its way to the store at once lets go of it here. One that may wait undecided keeps it, so that the budget for those
+/// counts what they hold.
 fn written(mut row: Row, buffer: &mut Vec<u8>) -> Option<(Arc<Row>, Packed)> {
     match Packed::of(&row, buffer) {
         Ok(packed) => {
-            row.let_go_of_text();
+            if row.reading.is_agentic() {
+                row.let_go_of_text();
+            }
             Some((Arc::new(row), packed))
         }
         Err(error) => {

@@ -11,7 +11,8 @@ const VALUE_BYTES: usize = 48;
 /// What a part of a message takes besides its text.
 const PART_BYTES: usize = 160;
 
-/// Bytes a row takes in memory: what it still has of what was sent, and what was read from it.
+/// Bytes a row takes in memory: what it still has of what was sent, twice, because that stands written down beside it
+/// until it is stored, and what was read from it.
 pub fn row_bytes(row: &Row) -> usize {
     let sent = match &row.observation {
         Observation::Span(span) => {
@@ -21,7 +22,7 @@ pub fn row_bytes(row: &Row) -> usize {
         }
         Observation::Log(log) => log.event_name.len() + value_bytes(&log.body) + map_bytes(&log.attributes),
     };
-    ROW_BYTES + sent + reading_bytes(&row.reading)
+    ROW_BYTES + sent.saturating_mul(2) + reading_bytes(&row.reading)
 }
 
 fn reading_bytes(reading: &Reading) -> usize {

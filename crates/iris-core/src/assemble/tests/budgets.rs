@@ -83,18 +83,18 @@ fn an_agent_that_appears_after_its_plain_spans_were_stored_is_judged_with_them()
 
 #[test]
 fn undecided_rows_beyond_their_budget_are_stored_oldest_first() {
-    let mut bench = Bench::with(Config::default(), Settings { undecided_bytes_max: 10_000, ..settings() });
+    let mut bench = Bench::with(Config::default(), Settings { undecided_bytes_max: 12_000, ..settings() });
     for trace in 1..=4 {
         bench.push(&[made(trace, 2).under(1).text(&"x".repeat(1_000))]);
     }
     let stored: Vec<_> = bench.stored.iter().map(|row| row.trace_id).collect();
     assert_eq!(stored, [trace_id(1)]);
-    assert!(bench.assembler.counts().undecided_bytes <= 10_000);
+    assert!(bench.assembler.counts().undecided_bytes <= 12_000);
 }
 
 #[test]
 fn text_beyond_its_budget_is_spilled_longest_silent_first_and_loaded_back() {
-    let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 16_000, ..settings() });
+    let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 24_000, ..settings() });
     for trace in 1..=3 {
         bench.push(&[made(trace, 2).under(1).role(Role::Tool).text(&"x".repeat(4_000))]);
         bench.pass(1);
@@ -115,7 +115,7 @@ fn text_beyond_its_budget_is_spilled_longest_silent_first_and_loaded_back() {
 
 #[test]
 fn under_load_a_judged_trace_keeps_no_text_while_it_waits_for_its_commit() {
-    let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 20_000, ..settings() });
+    let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 36_000, ..settings() });
     bench.push(&[made(1, 1).role(Role::Agent).text(&"x".repeat(4_000))]);
     bench.pass(250);
     bench.judge(false);
@@ -139,7 +139,7 @@ fn under_load_a_judged_trace_keeps_no_text_while_it_waits_for_its_commit() {
 
 #[test]
 fn the_tenant_that_holds_most_is_spilled() {
-    let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 20_000, ..settings() });
+    let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 30_000, ..settings() });
     bench.push(&[made(1, 2).under(1).role(Role::Tool).tenant("small").text(&"x".repeat(2_000))]);
     for trace in 2..=5 {
         bench.pass(1);
