@@ -23,9 +23,6 @@ const TENANT_HEADER: &str = "x-iris-tenant";
 
 static TENANTS_IGNORED: AtomicU64 = AtomicU64::new(0);
 
-/// The longest name of a key or a tenant, in bytes.
-const NAME_BYTES_MAX: usize = 64;
-
 /// A key that callers show as a Bearer token.
 #[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,8 +42,8 @@ pub struct KeyConfig {
     /// What its holder may do: read, write (log, evaluate, send OTLP), admin (rules, deletion) and judge (spend).
     #[serde(default = "usual")]
     pub scopes: Vec<Scope>,
-    /// A gateway's key: the header `x-iris-tenant` of a request may name another tenant than `tenant`. Of other keys
-    /// that header is ignored.
+    /// A gateway's key: the header `x-iris-tenant` of a request may name another tenant than `tenant`, and the resource
+    /// attribute `iris.tenant` that of the spans, records and points beneath it. Of other keys both are ignored.
     #[serde(default)]
     pub may_set_tenant: bool,
 }
@@ -69,9 +66,10 @@ impl KeyConfig {
         for (at, key) in keys.iter().enumerate() {
             let place = format!("keys[{at}]");
             for (field, name) in [("name", &key.name), ("tenant", &key.tenant)] {
-                if !is_name(name) {
+                if !Tenant::is_name(name) {
                     problems.push(format!(
-                        "{place}.{field}: 1 to {NAME_BYTES_MAX} letters, digits, hyphens, underscores and dots"
+                        "{place}.{field}: 1 to {} letters, digits, hyphens, underscores and dots",
+                        Tenant::NAME_BYTES_MAX
                     ));
                 }
             }
@@ -93,12 +91,6 @@ impl KeyConfig {
         }
         problems
     }
-}
-
-/// What a key or a tenant may be called: the names of files are made of it.
-fn is_name(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
 }
 
 /// Requests whose key may not name a tenant and did.
@@ -192,7 +184,7 @@ fn about(headers: &HeaderMap, holder: Arc<Holder>) -> Result<Arc<Holder>, Unwelc
         TENANTS_IGNORED.fetch_add(1, Ordering::Relaxed);
         return Ok(holder);
     }
-    match (first.to_str().ok().filter(|name| is_name(name)), named.next()) {
+    match (first.to_str().ok().filter(|name| Tenant::is_name(name)), named.next()) {
         (Some(name), None) => Ok(Arc::new(Holder { tenant: Tenant::new(name), ..(*holder).clone() })),
         _ => Err(Unwelcome::NoTenant),
     }

@@ -84,6 +84,8 @@ pub struct ReceiveCounters {
     pub grpc: DoorCounters,
     /// OTLP/HTTP.
     pub http: DoorCounters,
+    /// Messages with a resource that named a tenant, sent with a key that may not.
+    pub tenants_ignored: AtomicU64,
 }
 
 impl ReceiveCounters {

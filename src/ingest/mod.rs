@@ -17,6 +17,7 @@ mod erase;
 mod memory;
 mod pipeline;
 mod submit;
+mod tenants;
 mod worker;
 
 pub use admission::{Admission, Denied, Permit};

@@ -10,9 +10,10 @@ use iris_core::model::{Lane, Tenant, Timestamp};
 use iris_core::otlp::{self, Encoding, Limits, Refusal, Walked};
 use tokio_util::task::TaskTracker;
 
-use super::admission::Permit;
+use super::admission::{Denied, Permit};
 use super::counters::{LaneCounters, ReceiveCounters, add};
 use super::duplicates::{Claim, Window, Writing};
+use super::tenants;
 use crate::deleted::{Deletions, Left};
 use crate::journal::{self, AppendError, Door, Journal, Kind, Record};
 
@@ -33,6 +34,8 @@ pub struct Submission {
     pub lane: Lane,
     /// Whose.
     pub tenant: Tenant,
+    /// Whether a resource in it may be another's, and say so.
+    pub names_tenants: bool,
     /// The door it came in by.
     pub door: Door,
     /// How the body is written.
@@ -95,6 +98,15 @@ impl From<Refusal> for Refused {
         match refusal {
             Refusal::TooMany { items, max } => Self::TooMany { items, max },
             malformed => Self::Malformed { why: malformed.to_string() },
+        }
+    }
+}
+
+impl From<Denied> for Refused {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Busy => Self::Busy { retry_after: RETRY_AFTER },
+            Denied::TooLarge { bytes_max } => Self::TooLarge { bytes_max },
         }
     }
 }
@@ -173,11 +185,17 @@ impl Inlet {
     /// Nothing of the message was taken, and [`Refused`] says why.
     pub async fn submit(&self, submission: Submission, permit: Permit) -> Result<Accepted, Refused> {
         let (door, lane) = (submission.door, submission.lane);
-        let walk = self.walk(submission, permit).await?;
+        let Walk { walked, parts } = self.walk(submission, permit).await?;
         let counters = self.0.counters.door(door).lane(lane);
-        let items = walk.walked.items;
-        let accepted = Accepted { rejected: walk.walked.rejected, message: walk.walked.message.clone() };
-        let result = self.keep(walk, counters).await;
+        let items = walked.items;
+        let accepted = Accepted { rejected: walked.rejected, message: walked.message };
+        let mut result = Ok(());
+        for part in parts {
+            // What is written before one fails is known when the sender sends the message again.
+            if result.is_ok() {
+                result = self.keep(part, counters).await;
+            }
+        }
         match &result {
             Ok(()) => {
                 add(&counters.accepted, items);
@@ -205,17 +223,17 @@ impl Inlet {
         walk.await.unwrap_or_else(|_| Err(Refused::Malformed { why: "the message cannot be read".to_owned() }))
     }
 
-    async fn keep(&self, walk: Walk, counters: &LaneCounters) -> Result<(), Refused> {
-        let items = walk.walked.items;
+    async fn keep(&self, part: Part, counters: &LaneCounters) -> Result<(), Refused> {
+        let items = part.items;
         if items == 0 {
             return Ok(());
         }
-        if !walk.is_wanted {
+        if !part.is_wanted {
             add(&counters.unkept, items);
             return Ok(());
         }
-        match self.0.window.claim(walk.hash) {
-            Claim::New(writing) => self.write(walk, writing).await,
+        match self.0.window.claim(part.hash) {
+            Claim::New(writing) => self.write(part, writing).await,
             Claim::Accepted => {
                 add(&counters.resent, items);
                 Ok(())
@@ -231,10 +249,10 @@ impl Inlet {
     }
 
     /// Writes in a task of its own: a sender that gives up and sends again must find its message known.
-    async fn write(&self, walk: Walk, writing: Writing) -> Result<(), Refused> {
+    async fn write(&self, part: Part, writing: Writing) -> Result<(), Refused> {
         let shared = Arc::clone(&self.0);
         let task = self.0.writes.spawn(async move {
-            let Walk { submission, permit, hash, .. } = walk;
+            let Part { submission, permit, hash, .. } = part;
             let (lane, record) = (submission.lane, record(submission));
             let outcome = (shared.append)(lane, record, hash).await.map(|_| ()).map_err(Refused::from);
             writing.end(outcome.clone());
@@ -246,22 +264,39 @@ impl Inlet {
     }
 }
 
-/// A message that was walked, its body being what was accepted of it.
+/// A message that was walked.
 struct Walk {
-    submission: Submission,
     walked: Walked,
+    /// What was accepted of it, a part a tenant.
+    parts: Vec<Part>,
+}
+
+/// What one tenant has of a message.
+struct Part {
+    submission: Submission,
+    items: u64,
     /// Whether anybody will read it: the forwarder, or something here.
     is_wanted: bool,
     hash: u128,
-    permit: Permit,
+    permit: Arc<Permit>,
 }
 
 impl Walk {
-    fn over(mut submission: Submission, permit: Permit, shared: &Shared) -> Result<Self, Refused> {
+    fn over(mut submission: Submission, mut permit: Permit, shared: &Shared) -> Result<Self, Refused> {
         let mut walked = otlp::walk(submission.lane, submission.encoding, &submission.body, &Limits::default())?;
         if let Some(rewritten) = walked.rewritten.take() {
             submission.body = rewritten.into();
         }
+        let shares = tenants::shares(submission, &mut walked, &mut permit, &shared.counters)?;
+        let permit = Arc::new(permit);
+        let part = |(submission, items)| Part::of(submission, items, Arc::clone(&permit), shared);
+        let parts = shares.into_iter().map(part).collect::<Result<_, _>>()?;
+        Ok(Self { walked, parts })
+    }
+}
+
+impl Part {
+    fn of(mut submission: Submission, items: u64, permit: Arc<Permit>, shared: &Shared) -> Result<Self, Refused> {
         let left = shared.deleted.get().map_or(Left::All, |deleted| {
             deleted.left_of(&submission.tenant, submission.lane, submission.encoding, &submission.body)
         });
@@ -271,7 +306,7 @@ impl Walk {
         }
         let is_wanted = !is_gone && (shared.forwarding || is_read_here(&submission)?);
         let hash = shared.journal.hash(&submission.tenant, submission.lane, &submission.body);
-        Ok(Self { submission, walked, is_wanted, hash, permit })
+        Ok(Self { submission, items, is_wanted, hash, permit })
     }
 }
 

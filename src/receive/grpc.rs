@@ -67,7 +67,7 @@ async fn export(door: &Door, request: Request<Incoming>) -> Result<(Lane, Accept
     // A browser cannot speak this protocol to a name that points here, so the name does not matter; a page that gets
     // this far through something else says where it comes from.
     door.guard.check_origin(&parts.headers)?;
-    let tenant = door.authenticate(&parts.headers)?;
+    let sender = door.authenticate(&parts.headers)?;
     let compression = compression(&parts.headers)?;
     let mut permit = door.shared.admission.enter()?;
     let (message, is_compressed) =
@@ -77,7 +77,7 @@ async fn export(door: &Door, request: Request<Incoming>) -> Result<(Lane, Accept
         (true, Some(compression)) => Some(compression),
         (true, None) => return Err(Fault::malformed("the message is compressed, but grpc-encoding does not say how")),
     };
-    let accepted = door.take(tenant, lane, Encoding::Protobuf, compression, message, permit).await?;
+    let accepted = door.take(sender, lane, Encoding::Protobuf, compression, message, permit).await?;
     Ok((lane, accepted))
 }
 

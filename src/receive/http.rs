@@ -63,7 +63,7 @@ async fn export(
     if parts.uri.path().starts_with("/.well-known/") {
         lane(parts.uri.path())?;
     }
-    let tenant = door.authenticate(&parts.headers)?;
+    let sender = door.authenticate(&parts.headers)?;
     let lane = lane(parts.uri.path())?;
     if parts.method != Method::POST {
         return Err(Fault::misdirected(StatusCode::METHOD_NOT_ALLOWED, "send with POST"));
@@ -75,7 +75,7 @@ async fn export(
     let compression = compression(&parts.headers)?;
     let mut permit = shared.admission.enter()?;
     let bytes = intake::read_body(body, shared.body_bytes_max, deadline, &mut permit).await?;
-    let accepted = door.take(tenant, lane, encoding, compression, bytes, permit).await?;
+    let accepted = door.take(sender, lane, encoding, compression, bytes, permit).await?;
     Ok((lane, encoding, accepted))
 }
 

@@ -30,6 +30,13 @@ pub(super) struct Door {
     pub(super) shared: Arc<Shared>,
 }
 
+/// Who sends a message.
+pub(super) struct Sender {
+    tenant: Tenant,
+    /// Whether what is in it may be another's.
+    names_tenants: bool,
+}
+
 /// What the doors hold in common.
 pub(super) struct Shared {
     pub(super) inlet: Inlet,
@@ -67,13 +74,13 @@ impl Door {
     }
 
     /// Whose data is sent here. Refuses who does not carry a key that may write, when there are any.
-    pub(super) fn authenticate(&self, headers: &HeaderMap) -> Result<Tenant, Fault> {
+    pub(super) fn authenticate(&self, headers: &HeaderMap) -> Result<Sender, Fault> {
         if self.shared.keys.is_empty() {
-            return Ok(Tenant::local());
+            return Ok(Sender { tenant: Tenant::local(), names_tenants: false });
         }
         let holder = self.shared.keys.admit(headers)?;
         match holder.scopes.contains(&Scope::Write) {
-            true => Ok(holder.tenant.clone()),
+            true => Ok(Sender { tenant: holder.tenant.clone(), names_tenants: holder.may_set_tenant }),
             false => Err(Unwelcome::Wrong.into()),
         }
     }
@@ -81,7 +88,7 @@ impl Door {
     /// Undoes the compression, and submits.
     pub(super) async fn take(
         &self,
-        tenant: Tenant,
+        sender: Sender,
         lane: Lane,
         encoding: Encoding,
         compression: Option<Compression>,
@@ -96,7 +103,8 @@ impl Door {
                 intake::inflate(compression, body, self.shared.body_bytes_max, permit).await?
             }
         };
-        let submission = Submission { lane, tenant, door: self.kind, encoding, body };
+        let Sender { tenant, names_tenants } = sender;
+        let submission = Submission { lane, tenant, names_tenants, door: self.kind, encoding, body };
         Ok(self.shared.inlet.submit(submission, permit).await?)
     }
 }

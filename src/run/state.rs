@@ -258,6 +258,9 @@ impl Rooms {
         families.extend(rules(&self.app.rulebook.status()));
         let help = "Requests that named a tenant with a key that may not";
         families.push(Family::one("iris_tenant_headers_ignored", help, Kind::Counter, door::tenants_ignored()));
+        let help = "Messages with a resource that named a tenant, sent with a key that may not";
+        let ignored = load(&self.counters.tenants_ignored);
+        families.push(Family::one("iris_tenant_attributes_ignored", help, Kind::Counter, ignored));
         if let Some(exporter) = &self.app.facts.export {
             let help = "Traces of log_trace that export.endpoint did not get";
             families.push(Family::one("iris_export_lost_traces", help, Kind::Counter, exporter.lost()));

@@ -95,7 +95,8 @@ async fn take(
     };
     permit.hold(body.len()).map_err(busy)?;
     let brought = (encoding == Encoding::Json).then(|| brought(&body));
-    let submission = Submission { lane: Lane::Traces, tenant: caller.tenant.clone(), door: Door::Http, encoding, body };
+    let (tenant, names_tenants) = (caller.tenant.clone(), caller.may_set_tenant());
+    let submission = Submission { lane: Lane::Traces, tenant, names_tenants, door: Door::Http, encoding, body };
     match spans.inlet.submit(submission, permit).await {
         Ok(accepted) => Ok((accepted, brought)),
         Err(refused) => Err(told(&refused)),

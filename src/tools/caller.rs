@@ -13,22 +13,23 @@ pub struct Caller {
     scopes: Vec<Scope>,
     /// The most text of a reply that is read by a model.
     reply_bytes_max: Option<usize>,
+    may_set_tenant: bool,
 }
 
 impl Caller {
     /// The caller of an installation without tenants, at a door that asks for no key: it may do everything.
     pub fn local() -> Self {
-        Self { tenant: Tenant::local(), scopes: Scope::ALL.to_vec(), reply_bytes_max: None }
+        Self { tenant: Tenant::local(), scopes: Scope::ALL.to_vec(), reply_bytes_max: None, may_set_tenant: false }
     }
 
     /// Whoever holds the folder itself, for one of its tenants: it may do everything.
     pub fn owner(tenant: Tenant) -> Self {
-        Self { tenant, scopes: Scope::ALL.to_vec(), reply_bytes_max: None }
+        Self { tenant, scopes: Scope::ALL.to_vec(), reply_bytes_max: None, may_set_tenant: false }
     }
 
     /// The same, allowed to look and nothing else.
     pub fn onlooker() -> Self {
-        Self { tenant: Tenant::local(), scopes: vec![Scope::Read], reply_bytes_max: None }
+        Self { tenant: Tenant::local(), scopes: vec![Scope::Read], reply_bytes_max: None, may_set_tenant: false }
     }
 
     /// The same, of whom it is known that a model reads the replies: it takes at most so many bytes of text at once; 0
@@ -46,6 +47,11 @@ impl Caller {
     /// Whether a reply must not be longer than that, even if it has to have fewer rows.
     pub(super) fn is_model(&self) -> bool {
         self.reply_bytes_max.is_some()
+    }
+
+    /// Whether what it sends may be another tenant's, and say so.
+    pub fn may_set_tenant(&self) -> bool {
+        self.may_set_tenant
     }
 
     /// Whether it may do such a thing.
@@ -72,6 +78,11 @@ impl Caller {
 
 impl From<&Holder> for Caller {
     fn from(holder: &Holder) -> Self {
-        Self { tenant: holder.tenant.clone(), scopes: holder.scopes.clone(), reply_bytes_max: None }
+        Self {
+            tenant: holder.tenant.clone(),
+            scopes: holder.scopes.clone(),
+            reply_bytes_max: None,
+            may_set_tenant: holder.may_set_tenant,
+        }
     }
 }

@@ -209,11 +209,12 @@ impl Owner {
         Room { judgings: JUDGINGS_MAX - self.judgings, loads: LOADS_MAX - self.loads }
     }
 
-    /// Traces that should be judged wait for the workers, or those in work hold the memory: what is read now would only
-    /// fill it, be spilled, and have to be loaded again one by one. It waits in the journal instead.
+    /// Traces that should be judged wait for the workers, or those in work or about to be hold the memory: what is read
+    /// now would only fill it, be spilled, and have to be loaded again one by one. It waits in the journal instead.
     fn is_behind(&self) -> bool {
         let late = |due: Duration| due + BEHIND < self.now();
-        (self.judgings > 0 && self.rooms.assembler.is_nearly_full())
+        let leaves = self.judgings > 0 || self.rooms.assembler.makes_room();
+        (leaves && self.rooms.assembler.is_nearly_full())
             || (self.room().judgings == 0 && self.rooms.assembler.next_due().is_some_and(late))
     }
 

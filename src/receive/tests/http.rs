@@ -225,3 +225,31 @@ async fn calls_at_the_wrong_door_are_told_the_right_one() {
     assert!(status.message().contains(&grpc.to_string()), "{}", status.message());
     assert_eq!(count(&stand.counters.http.requests.misdirected), 1);
 }
+
+/// A gateway's key: each resource may name its tenant, over both doors; another key's are ignored.
+#[tokio::test]
+async fn a_gateways_resources_go_to_the_tenants_they_name() {
+    let key = |name: &str, may_set_tenant| KeyConfig {
+        name: name.to_owned(),
+        key: Some(format!("{name}-key").into()),
+        key_file: None,
+        tenant: name.to_owned(),
+        scopes: vec![Scope::Write],
+        may_set_tenant,
+    };
+    let stand = Stand::with(Setup { keys: vec![key("gate", true), key("plain", false)], ..Setup::default() }).await;
+    let message = serde_json::json!({ "resourceSpans": [
+        { "resource": { "attributes": [{ "key": "iris.tenant", "value": { "stringValue": "red" } }] },
+          "scopeSpans": [{ "spans": [{ "traceId": "5b8efff798038103d269b633813fc60c", "spanId": "eee19b7ec3c1b174" }] }] },
+        { "scopeSpans": [{ "spans": [{ "traceId": "5b8efff798038103d269b633813fc60c", "spanId": "eee19b7ec3c1b175" }] }] },
+    ] });
+    for (bearer, wanted) in [("Bearer gate-key", &["gate", "red"][..]), ("Bearer plain-key", &["plain"])] {
+        let answer = stand.post("/v1/traces", &[JSON, ("authorization", bearer)], message.to_string().as_bytes()).await;
+        assert_eq!((answer.status, answer.json()), (200, serde_json::json!({})));
+        let records = std::mem::take(&mut *stand.records.lock().unwrap());
+        let tenants: Vec<_> = records.iter().map(|(_, record)| record.tenant.as_str()).collect();
+        assert_eq!(tenants, wanted);
+    }
+    assert_eq!(stand.counters.tenants_ignored.load(Ordering::Relaxed), 1);
+    stand.assert_nothing_held().await;
+}

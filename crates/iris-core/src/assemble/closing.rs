@@ -297,6 +297,7 @@ impl Assembler {
             let Some(open) = self.open.get_mut(&key) else { continue };
             *bytes = bytes.saturating_sub(open.bytes);
             self.counts.text_bytes -= open.bytes;
+            self.counts.closing_bytes -= open.closing_bytes();
             self.counts.spilled += 1;
             open.spill();
             effects.push(Effect::Spill(key));

@@ -157,6 +157,8 @@ pub struct Counts {
     pub undecided_bytes: usize,
     /// Bytes of rows of the other open traces.
     pub text_bytes: usize,
+    /// Of these, of traces that nothing but a short silence keeps from being judged.
+    pub closing_bytes: usize,
     /// Traces let go that are still remembered.
     pub remembered: usize,
     /// Traces handed out to be judged since the start.
@@ -410,6 +412,7 @@ impl Assembler {
             self.ticket += 1;
         }
         if let Some(mut open) = self.open.remove(key) {
+            self.unaccount(&open);
             self.positions.move_hold(open.judging, [None, None]);
             open.judging = [None, None];
             let judged = evaluation.is_some();
@@ -419,19 +422,20 @@ impl Assembler {
             }
             if open.fresh {
                 open.phase = Phase::Waiting;
-                self.account_waiting(&open);
+                self.account(&open);
                 self.open.insert(key.clone(), open);
                 self.schedule(key);
             } else if judged {
                 open.phase = Phase::Judged(self.ticket);
                 // What waits for its commit is hardly ever looked at again, and under load there is much of it.
-                if open.fate == Fate::Stored && self.counts.text_bytes > self.settings.text_bytes_max / 4 {
-                    self.counts.text_bytes -= open.bytes;
+                if open.fate == Fate::Stored && self.counts.text_bytes + open.bytes > self.settings.text_bytes_max / 4 {
                     open.spill();
                 }
+                self.account(&open);
                 self.awaiting.push_back((self.ticket, key.clone()));
                 self.open.insert(key.clone(), open);
             } else {
+                self.account(&open);
                 self.open.insert(key.clone(), open);
                 self.let_go(key, false);
             }
@@ -514,6 +518,12 @@ impl Assembler {
         self.counts.text_bytes > self.settings.text_bytes_max / 4 * 3
     }
 
+    /// Whether waiting makes room: much of the text belongs to traces that are whole and close within
+    /// `settle_ms` when nothing is pushed.
+    pub const fn makes_room(&self) -> bool {
+        self.counts.closing_bytes > self.settings.text_bytes_max / 4
+    }
+
     fn let_go(&mut self, key: &RowKey, dropped: bool) {
         if let Some(open) = self.remove(key) {
             let stored = if let Past::Needed { rows } = open.past { rows } else { 0 };
@@ -554,7 +564,10 @@ impl Assembler {
                 self.counts.undecided += 1;
                 self.counts.undecided_bytes += open.bytes;
             }
-            Fate::Stored => self.counts.text_bytes += open.bytes,
+            Fate::Stored => {
+                self.counts.text_bytes += open.bytes;
+                self.counts.closing_bytes += open.closing_bytes();
+            }
         }
         self.account_waiting(open);
     }
@@ -569,7 +582,10 @@ impl Assembler {
                 self.counts.undecided -= 1;
                 self.counts.undecided_bytes -= open.bytes;
             }
-            Fate::Stored => self.counts.text_bytes -= open.bytes,
+            Fate::Stored => {
+                self.counts.text_bytes -= open.bytes;
+                self.counts.closing_bytes -= open.closing_bytes();
+            }
         }
         self.waiting -= usize::from(open.is_waiting());
     }

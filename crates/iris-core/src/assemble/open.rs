@@ -276,6 +276,12 @@ impl Open {
         true
     }
 
+    /// Its text, when nothing but a short silence keeps it from being judged for the first time.
+    pub(super) fn closing_bytes(&self) -> usize {
+        let closes = self.agentic && self.version == 0 && self.is_whole() && self.roots > 0 && self.is_ready();
+        if closes && !self.is_recorded() { self.bytes } else { 0 }
+    }
+
     /// Gives up its text. Ids, parents and times stay.
     pub(super) fn spill(&mut self) {
         self.rows = Vec::new();

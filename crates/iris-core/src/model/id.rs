@@ -90,6 +90,15 @@ id!(SpanId, 8, "16 lowercase hex digits, not all zero");
 pub struct Tenant(Arc<str>);
 
 impl Tenant {
+    /// The longest name, in bytes.
+    pub const NAME_BYTES_MAX: usize = 64;
+
+    /// Whether a tenant may be called so: letters, digits, `-`, `_` and `.`, for the names of files are made of it.
+    pub fn is_name(name: &str) -> bool {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        (1..=Self::NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
+    }
+
     /// A tenant by name.
     pub fn new(name: &str) -> Self {
         Self(name.into())

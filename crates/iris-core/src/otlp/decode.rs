@@ -36,6 +36,30 @@ pub fn decode_logs(encoding: Encoding, body: &[u8]) -> Result<Vec<RawLog>, Refus
     Ok(groups(&body, record)?)
 }
 
+/// See [`super::of_resources`].
+pub(super) fn of_resources(
+    lane: Lane,
+    encoding: Encoding,
+    body: &[u8],
+    key: &str,
+) -> Result<Vec<Option<String>>, Refusal> {
+    if memchr::memmem::find(body, key.as_bytes()).is_none() {
+        return Ok(Vec::new());
+    }
+    let body = protobuf(lane, encoding, body)?;
+    let mut found = Vec::new();
+    each(Reader::new(&body), 1, &mut |group| {
+        let mut resource = Resource::default();
+        each(group, 1, &mut |fields| merge_resource(&mut resource, fields))?;
+        found.push(resource.attributes.get(key).map(|value| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
 /// The body as protobuf.
 pub(super) fn protobuf(lane: Lane, encoding: Encoding, body: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     match encoding {

@@ -117,6 +117,24 @@ pub fn without_records(
     walk_without(Lane::Logs, encoding, body, tally::Unwanted::At(&places))
 }
 
+/// What the resources of a body say under `key`, in their order: the text, or for a value of another type its JSON. None
+/// for one that has no such attribute; nothing at all when the name stands nowhere in the body, which is quick to see.
+///
+/// # Errors
+/// When the body is not a request of that lane.
+pub fn of_resources(lane: Lane, encoding: Encoding, body: &[u8], key: &str) -> Result<Vec<Option<String>>, Refusal> {
+    decode::of_resources(lane, encoding, body, key)
+}
+
+/// A body that was accepted, without the resources that are `unwanted`, by their places, and all that is in them;
+/// otherwise as [`without`].
+///
+/// # Errors
+/// When the body is not a request of that lane.
+pub fn without_resources(lane: Lane, encoding: Encoding, body: &[u8], unwanted: &[bool]) -> Result<Walked, Refusal> {
+    walk_without(lane, encoding, body, tally::Unwanted::Resources(unwanted))
+}
+
 fn walk_without<'a>(
     lane: Lane,
     encoding: Encoding,

@@ -16,6 +16,20 @@ pub(super) enum Unwanted<'a> {
     Of(&'a mut dyn FnMut(TraceId) -> bool),
     /// Items by their place among the items of the body.
     At(&'a [bool]),
+    /// Resources by their place among those of the body.
+    Resources(&'a [bool]),
+}
+
+impl Unwanted<'_> {
+    /// Whether a unit is to go by its place.
+    fn has(&self, unit: Unit, index: u64) -> bool {
+        let places = match self {
+            Self::At(places) if unit.is_item() => places,
+            Self::Resources(places) if unit == Unit::Resource => places,
+            _ => return false,
+        };
+        usize::try_from(index).ok().and_then(|index| places.get(index)).copied().unwrap_or(false)
+    }
 }
 
 /// The running account of one walk.
@@ -120,12 +134,7 @@ impl<'a> Tally<'a> {
             *met - 1
         });
         self.unit = Some((unit, index));
-        self.faulty = match &self.unwanted {
-            Some(Unwanted::At(places)) if unit.is_item() => {
-                usize::try_from(index).ok().and_then(|index| places.get(index)).copied().unwrap_or(false)
-            }
-            _ => false,
-        };
+        self.faulty = self.unwanted.as_ref().is_some_and(|unwanted| unwanted.has(unit, index));
         opened
     }
 

@@ -210,3 +210,21 @@ async fn a_flood_goes_through_and_every_trace_is_judged() {
     assert_eq!((status.rows, status.poisoned), (240, 0));
     running.stop().await;
 }
+
+#[test]
+fn a_row_that_may_wait_undecided_keeps_its_text_and_an_agents_lets_go_of_it() {
+    let record = Record {
+        kind: Kind::Otlp,
+        tenant: Tenant::local(),
+        door: Door::Grpc,
+        encoding: Encoding::Protobuf,
+        arrived: now(),
+        body: request(&[made(1, 1, "").says("of no agent"), made(2, 1, "agent").says("of an agent")]),
+    };
+    let decoded = decode::decode(&journal::Entry { seq: 1, record, body_hash: 0 }, Lane::Traces, &mind());
+    let decode::Content::Rows(rows) = decoded.content else { panic!("no rows") };
+    let said = |row: &Row| row.span().map(|span| attribute(span, "output").to_owned());
+    assert_eq!(said(&rows[0].0).as_deref(), Some("of no agent"), "the budget of undecided rows counts it");
+    assert_eq!(said(&rows[1].0).as_deref(), Some(""), "it is written down already");
+    assert_eq!(rows[1].0.reading.output.as_deref(), Some("of an agent"));
+}

@@ -138,6 +138,28 @@ fn under_load_a_judged_trace_keeps_no_text_while_it_waits_for_its_commit() {
 }
 
 #[test]
+fn waiting_makes_room_while_whole_traces_hold_the_text() {
+    let settings = Settings { text_bytes_max: 36_000, ..settings() };
+    let text = "x".repeat(4_000);
+    let mut whole = Bench::with(Config::default(), settings);
+    whole.push(&[made(1, 1).role(Role::Agent).text(&text)]);
+    assert!(whole.assembler.makes_room());
+    whole.pass(250);
+    assert!(whole.assembler.makes_room(), "while it is judged");
+    whole.judge(true);
+    assert!(!whole.assembler.makes_room());
+    assert_eq!(whole.assembler.counts().closing_bytes, 0);
+
+    // What these lack may stand in a record that is not read yet: nobody may wait for them.
+    let mut torn = Bench::with(Config::default(), settings);
+    torn.push(&[made(1, 2).under(1).role(Role::Agent).text(&text)]);
+    torn.push(&[made(2, 1).role(Role::Agent).unended().text(&text)]);
+    assert!(!torn.assembler.makes_room());
+    torn.push(&[made(1, 1).role(Role::Agent)]);
+    assert!(torn.assembler.makes_room(), "its parent came");
+}
+
+#[test]
 fn the_tenant_that_holds_most_is_spilled() {
     let mut bench = Bench::with(Config::default(), Settings { text_bytes_max: 30_000, ..settings() });
     bench.push(&[made(1, 2).under(1).role(Role::Tool).tenant("small").text(&"x".repeat(2_000))]);

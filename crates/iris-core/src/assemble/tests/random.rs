@@ -221,6 +221,7 @@ proptest! {
         let world = run(&spans, &acts, config, settings);
         prop_assert_eq!(world.assembler.counts().open, 0);
         prop_assert_eq!(world.assembler.counts().text_bytes, 0);
+        prop_assert_eq!(world.assembler.counts().closing_bytes, 0);
         prop_assert_eq!(world.assembler.counts().undecided_bytes, 0);
         prop_assert_eq!(world.assembler.counts().undecided, 0);
         prop_assert_eq!(world.left.len(), world.pushed.len());
