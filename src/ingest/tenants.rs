@@ -80,11 +80,10 @@ mod tests {
         Some(json!({ "stringValue": name }))
     }
 
-    fn split(
-        message: &Value,
-        encoding: Encoding,
-        names_tenants: bool,
-    ) -> (Vec<(String, Vec<String>, u64)>, Walked, u64) {
+    /// A tenant, the names of its spans and how many items the share says it has.
+    type Share = (String, Vec<String>, u64);
+
+    fn split(message: &Value, encoding: Encoding, names_tenants: bool) -> (Vec<Share>, Walked, u64) {
         let body = serde_json::to_vec(message).unwrap();
         let body = if encoding == Encoding::Json { body } else { json_to_protobuf(Lane::Traces, &body).unwrap() };
         let mut walked = otlp::walk(Lane::Traces, encoding, &body, &Limits::default()).unwrap();

@@ -23,3 +23,7 @@ pub mod price;
 pub mod proof;
 pub mod rules;
 pub mod text;
+
+#[cfg(test)]
+#[path = "../tests/it/thorough.rs"]
+mod thorough;

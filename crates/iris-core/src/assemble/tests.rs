@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::{
     EvalType, Message, Observation, RawLog, RawSpan, Reading, Resource, Role, Scope, SpanId, SpanKind, StatusCode,
-    TraceId, VerdictState,
+    Tenant, TraceId, VerdictState,
 };
 
 mod budgets;

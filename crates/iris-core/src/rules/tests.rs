@@ -328,7 +328,7 @@ fn names_are_unique_and_metadata_is_whole() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(crate::thorough::cases(400)))]
     #[test]
     fn no_text_makes_a_rule_fail_or_waver(
         output in prop_oneof![any::<String>(), "[0-9a-zA-Z@.:+%&#;\\\\ux/= \n-]{0,200}", "(sk-|AKIA|eyJ|password=|\\+|@|://|[0-9]{3}-){0,30}"],

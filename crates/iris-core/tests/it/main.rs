@@ -16,4 +16,5 @@ mod leaks;
 mod load;
 mod otlp;
 mod recorded;
+mod thorough;
 mod tidy;

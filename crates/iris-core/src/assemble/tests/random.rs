@@ -212,7 +212,7 @@ fn run(spans: &[Made], acts: &[Act], config: Config, settings: Settings) -> Worl
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(crate::thorough::cases(300)))]
 
     #[test]
     fn every_row_leaves_once_and_every_trace_is_judged_whole(

@@ -154,7 +154,7 @@ fn every_combination_of_layers_ranks_alike() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(crate::thorough::cases(60)))]
     #[test]
     fn a_stored_row_composes_to_the_same_verdict(
         output in prop_oneof![Just("x@quayhaven.io".to_owned()), any::<String>()],
@@ -232,7 +232,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(crate::thorough::cases(60)))]
     /// Whatever is supplied: every rule answers of itself, twice the same, and the row reads back to its verdict.
     #[test]
     fn no_input_makes_a_rule_panic_or_a_row_change(

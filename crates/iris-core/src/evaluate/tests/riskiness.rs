@@ -81,7 +81,7 @@ fn no_corpus_makes_a_rule_certain() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(crate::thorough::cases(40)))]
     /// Whatever the rules are worth and say: one more that was looked at with the same results of the others never makes
     /// it less likely that something is wrong.
     #[test]

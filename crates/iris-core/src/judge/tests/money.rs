@@ -94,7 +94,7 @@ fn holds(text: &str) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_500))]
+    #![proptest_config(ProptestConfig::with_cases(crate::thorough::cases(2_500)))]
 
     /// The bound on 10,000 texts of four kinds, against two tokenizers in use.
     #[test]

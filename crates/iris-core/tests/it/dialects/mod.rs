@@ -68,7 +68,7 @@ fn a_trace_is_made_exactly_where_a_row_is_agentic() {
 
 proptest! {
     // Every case of the repository, each time shuffled and split anew.
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(crate::thorough::cases(24)))]
 
     #[test]
     fn order_and_batching_do_not_matter(seed in any::<u64>(), requests in 1..40_usize) {

@@ -122,7 +122,7 @@ fn apply(body: &mut Vec<u8>, harm: Harm) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::thorough::cases(2_000)))]
 
     #[test]
     fn no_bytes_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -136,7 +136,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(crate::thorough::cases(600)))]
 
     #[test]
     fn harmed_protobuf_is_refused_or_means_what_the_generated_messages_say(
@@ -221,16 +221,30 @@ fn field(number: u8, payload: Vec<u8>) -> Vec<u8> {
     out
 }
 
+/// A payload in fields within each other, the outermost first, written once.
+fn nested(numbers: &[u8], payload: &[u8]) -> Vec<u8> {
+    const HEAD_BYTES: usize = 6;
+    let mut out = Vec::with_capacity(numbers.len() * HEAD_BYTES + payload.len());
+    for (at, number) in numbers.iter().enumerate() {
+        let inner = payload.len() + (numbers.len() - 1 - at) * HEAD_BYTES;
+        out.extend(&field(*number, vec![])[..1]);
+        out.extend((0..4).map(|index| (inner >> (7 * index)) as u8 & 0x7f | 0x80));
+        out.push((inner >> 28) as u8);
+    }
+    out.extend_from_slice(payload);
+    out
+}
+
 #[test]
 fn bombs_are_refused_at_once() {
     let pairs = |pair: [u8; 2]| pair.repeat(BOMB_BYTES / 2);
     let bombs = [
         ("groups", pairs([0x0a, 0])),
-        ("scopes", field(1, pairs([0x12, 0]))),
-        ("spans", field(1, field(2, pairs([0x12, 0])))),
-        ("attributes", field(1, field(2, field(2, pairs([0x4a, 0]))))),
-        ("events", field(1, field(2, field(2, pairs([0x5a, 0]))))),
-        ("elements", field(1, field(2, field(2, field(9, field(2, field(5, pairs([0x0a, 0])))))))),
+        ("scopes", nested(&[1], &pairs([0x12, 0]))),
+        ("spans", nested(&[1, 2], &pairs([0x12, 0]))),
+        ("attributes", nested(&[1, 2, 2], &pairs([0x4a, 0]))),
+        ("events", nested(&[1, 2, 2], &pairs([0x5a, 0]))),
+        ("elements", nested(&[1, 2, 2, 9, 2, 5], &pairs([0x0a, 0]))),
     ];
     for (what, body) in bombs {
         let started = Instant::now();
