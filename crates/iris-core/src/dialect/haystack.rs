@@ -45,7 +45,7 @@ impl Dialect for Haystack {
         let mut reading = Reading::default();
         let component = slots.text(F::Component as usize).map(|(_, kind)| kind);
         reading.role = role(&span.name, component.as_deref());
-        reading.sources.insert("role".to_owned(), super::keys::SPAN_NAME.to_owned());
+        reading.sources.insert("role".into(), super::keys::SPAN_NAME.into());
         reading.framework = Some("haystack".to_owned());
         let sources = &mut reading.sources;
         fill("tool_name", &mut reading.tool_name, sources, slots.text(F::ToolName as usize));

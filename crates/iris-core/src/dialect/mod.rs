@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::model::{RawLog, RawSpan, Reading, Role, StatusCode, TraceId, Usage};
+use crate::model::{Name, RawLog, RawSpan, Reading, Role, StatusCode, TraceId, Usage};
 
 pub use calls::announced_error;
 pub use guide::Guide;
@@ -182,7 +182,7 @@ pub fn merge(into: &mut Reading, from: Reading) {
     let Reading { sources: mut keys, finish_reasons, usage, dialects: _, .. } = from;
     let mut merger = Merger { into: &mut into.sources, from: &mut keys };
     merger.pick("role", &mut into.role, from.role);
-    let named = |keys: &BTreeMap<String, String>| keys.get("agent_name").is_some_and(|key| key != keys::SPAN_NAME);
+    let named = |keys: &BTreeMap<Name, Name>| keys.get("agent_name").is_some_and(|key| key != keys::SPAN_NAME);
     if !named(merger.into) && named(merger.from) {
         // A stated name beats one that was guessed from a span's name.
         into.agent_name = None;
@@ -222,7 +222,7 @@ pub fn merge(into: &mut Reading, from: Reading) {
 fn alone(mut reading: Reading) -> Reading {
     let mut sources = std::mem::take(&mut reading.sources);
     let usage = reading.usage;
-    sources.retain(|field, _| match field.as_str() {
+    sources.retain(|field, _| match field.as_ref() {
         "role" => reading.role.is_some(),
         "agent_name" => reading.agent_name.is_some(),
         "framework" => reading.framework.is_some(),
@@ -248,6 +248,8 @@ fn alone(mut reading: Reading) -> Reading {
         "usage.cache_read" => usage.cache_read.is_some(),
         "usage.cache_write" => usage.cache_write.is_some(),
         "usage.reasoning" => usage.reasoning.is_some(),
+        "usage.input_audio" => usage.input_audio.is_some(),
+        "usage.output_audio" => usage.output_audio.is_some(),
         _ => false,
     });
     reading.sources = sources;
@@ -255,8 +257,8 @@ fn alone(mut reading: Reading) -> Reading {
 }
 
 struct Merger<'a> {
-    into: &'a mut BTreeMap<String, String>,
-    from: &'a mut BTreeMap<String, String>,
+    into: &'a mut BTreeMap<Name, Name>,
+    from: &'a mut BTreeMap<Name, Name>,
 }
 
 impl Merger<'_> {
@@ -272,12 +274,12 @@ impl Merger<'_> {
 }
 
 /// Fills a field of a reading under construction and notes the key.
-fn fill<T>(field: &str, into: &mut Option<T>, sources: &mut BTreeMap<String, String>, found: Option<(&str, T)>) {
+fn fill<T>(field: &'static str, into: &mut Option<T>, sources: &mut BTreeMap<Name, Name>, found: Option<(&str, T)>) {
     if into.is_none()
         && let Some((key, value)) = found
     {
         *into = Some(value);
-        sources.insert(field.to_owned(), key.to_owned());
+        sources.insert(field.into(), key.to_owned().into());
     }
 }
 
@@ -286,7 +288,7 @@ fn complete(reading: &mut Reading, span: &RawSpan) {
     if reading.role.is_some() {
         if reading.error.is_none() && span.status == StatusCode::Error {
             reading.error = Some(provenance::error(span));
-            reading.sources.insert("error".to_owned(), keys::STATUS.to_owned());
+            reading.sources.insert("error".into(), keys::STATUS.into());
         }
         let framework = provenance::framework(&span.scope.name).map(|framework| (keys::SCOPE, framework.to_owned()));
         fill("framework", &mut reading.framework, &mut reading.sources, framework);

@@ -258,7 +258,7 @@ fn metadata(slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
     let guessed = sources.get("agent_name").is_none_or(|source| source == keys::SPAN_NAME);
     if guessed && let Some((key, name)) = of("lc_agent_name") {
         reading.agent_name = Some(name);
-        sources.insert("agent_name".to_owned(), key.to_owned());
+        sources.insert("agent_name".into(), key.to_owned().into());
     }
     if parsed.get("langgraph_step").is_some() || parsed.get("lc_agent_name").is_some() {
         fill("framework", &mut reading.framework, sources, Some((key, "langgraph".to_owned())));
@@ -381,7 +381,7 @@ fn step(span: &RawSpan, slots: &Slots<'_, FIELDS>, reading: &mut Reading) {
         let read = attributes::indexed(&span.attributes, key::INPUT_MESSAGES).and_then(|list| messages::read(&list));
         if let Some(text) = read.and_then(|read| messages::question(&read)) {
             reading.input = Some(text);
-            reading.sources.insert("input".to_owned(), key::INPUT_MESSAGES.to_owned());
+            reading.sources.insert("input".into(), key::INPUT_MESSAGES.into());
         }
     }
 }

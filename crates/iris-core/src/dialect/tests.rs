@@ -229,7 +229,7 @@ fn the_first_dialect_wins_field_by_field() {
     assert_eq!(reading.role, Some(Role::Agent));
     assert_eq!((reading.model.as_deref(), reading.usage.input), (Some("oi-model"), Some(26)));
     assert_eq!(
-        (reading.sources["model"].as_str(), reading.sources["usage.input"].as_str()),
+        (&*reading.sources["model"], &*reading.sources["usage.input"]),
         ("llm.model_name", "gen_ai.usage.input_tokens")
     );
 }

@@ -95,7 +95,7 @@ pub fn stated(reading: &mut Reading, found: Found<'_>) {
     let is_geminis = ["candidates_token_count", "candidatesTokenCount"].iter().any(|name| counts.contains_key(*name));
     include(&mut usage, is_anthropics, is_geminis);
     let (into, sources) = (&mut reading.usage, &mut reading.sources);
-    let mut take = |field: &str, into: &mut Option<u64>, count: Option<u64>| {
+    let mut take = |field: &'static str, into: &mut Option<u64>, count: Option<u64>| {
         fill(field, into, sources, count.map(|count| (key, count)));
     };
     take("usage.input", &mut into.input, usage.input);

@@ -51,7 +51,7 @@ impl Dialect for VercelAi {
         let mut reading = Reading::default();
         let operation = slots.text(F::Operation as usize).map(|(_, operation)| operation).unwrap_or_default();
         reading.role = Some(role(&operation));
-        reading.sources.insert("role".to_owned(), key::OPERATION.to_owned());
+        reading.sources.insert("role".into(), key::OPERATION.into());
         reading.framework = Some("vercel-ai".to_owned());
         let sources = &mut reading.sources;
         fill("agent_name", &mut reading.agent_name, sources, slots.text(F::Function as usize));

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Name;
+
 /// The part a span plays in an agent's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -153,7 +155,7 @@ pub struct Reading {
     /// The end user.
     pub user_id: Option<String>,
     /// Which attribute each field came from.
-    pub sources: BTreeMap<String, String>,
+    pub sources: BTreeMap<Name, Name>,
     /// Attributes that seem to hold what is missing and that no dialect could read: keys only, at most sixteen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unmapped: Vec<String>,

@@ -150,7 +150,7 @@ pub fn read_log(log: &RawLog) -> Option<Reading> {
             let into = if is_answer { &mut reading.output_messages } else { &mut reading.input_messages };
             *into = Some(vec![message]);
             let field = if is_answer { "output_messages" } else { "input_messages" };
-            reading.sources.insert(field.to_owned(), name.to_owned());
+            reading.sources.insert(field.into(), name.to_owned().into());
             Some(reading)
         }
     }

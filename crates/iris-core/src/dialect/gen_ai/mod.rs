@@ -75,7 +75,7 @@ impl Dialect for GenAi {
         }
         if reading.agent_name.is_none() && reading.role == Some(Role::Agent) {
             reading.agent_name = name_after_operation(&span.name, &reading);
-            reading.sources.insert("agent_name".to_owned(), keys::SPAN_NAME.to_owned());
+            reading.sources.insert("agent_name".into(), keys::SPAN_NAME.into());
         }
         events::read_span_events(span, &mut reading);
         if reading.role.is_none() {
@@ -231,7 +231,7 @@ fn read(attributes: &Map<String, Value>, span_name: Option<&str>) -> Reading {
     let role = role(&slots, attributes);
     reading.role = role.map(|(_, role)| role);
     if let Some((source, _)) = role {
-        reading.sources.insert("role".to_owned(), source.to_owned());
+        reading.sources.insert("role".into(), source.into());
     }
     message_fields(&slots, attributes, &mut reading);
     if reading.role == Some(Role::Tool) && reading.tool_name.is_none() {

@@ -170,7 +170,7 @@ fn a_crew_states_in_its_result_what_its_models_used() {
     let usage = crew.usage;
     assert_eq!((usage.input, usage.output, usage.total), (Some(305), Some(12), Some(317)));
     assert_eq!((usage.cache_read, usage.cache_write, usage.reasoning), (Some(8), Some(0), Some(2)));
-    assert_eq!((crew.output.as_deref(), crew.sources["usage.input"].as_str()), (Some("Hello."), "output.value"));
+    assert_eq!((crew.output.as_deref(), &*crew.sources["usage.input"]), (Some("Hello."), "output.value"));
     let none = [
         step("AGENT", &result(counts.clone())),
         step("CHAIN", &json!({"answer": "Hello.", "token_usage": counts})),
