@@ -76,11 +76,13 @@ impl Demo {
         writeln!(out)?;
         table(&mut out, &traces)?;
         writeln!(out)?;
-        addresses(&mut out, &runtime, &web)?;
-        out.flush()?;
         if !self.exit && out.is_terminal() {
+            addresses(&mut out, &runtime, &web)?;
             writeln!(out, "\nserving until Ctrl-C; everything is deleted then")?;
-            run::signal().await?;
+            out.flush()?;
+            run::signal()?.await;
+        } else {
+            writeln!(out, "stopped: on a terminal, without --exit, it goes on serving and prints its addresses")?;
         }
         sidecar.drain().await;
         Ok(())

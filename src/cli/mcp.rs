@@ -79,20 +79,20 @@ impl Mcp {
 
 /// Serves the client until it leaves or a signal comes, whoever answers.
 async fn attend(mut relay: Relay<impl AsyncRead + Unpin>, config: &Config, home: &Path) -> anyhow::Result<()> {
-    let signal = run::signal();
+    let signal = run::signal()?;
     tokio::pin!(signal);
     let mut before = None;
     loop {
         let link = tokio::select! {
             link = relay.wait_for(attach(config, home, before)) => link?,
-            done = &mut signal => return done,
+            () = &mut signal => return Ok(()),
         };
         let Some(link) = link.transpose()? else { return Ok(()) };
         match link {
             Link::Other(stream, is_sidecar) => {
                 let end = tokio::select! {
                     end = relay.carry(stream) => end?,
-                    done = &mut signal => return done,
+                    () = &mut signal => return Ok(()),
                 };
                 if end == End::ClientLeft {
                     return Ok(());
@@ -103,7 +103,7 @@ async fn attend(mut relay: Relay<impl AsyncRead + Unpin>, config: &Config, home:
             Link::Own(sidecar) => {
                 let carried = tokio::select! {
                     carried = carry_own(&mut relay, &sidecar, config.mcp.message_bytes()) => carried,
-                    done = &mut signal => done,
+                    () = &mut signal => Ok(()),
                 };
                 sidecar.drain().await;
                 return carried;

@@ -61,7 +61,7 @@ enum Command {
 /// Where settings come from.
 #[derive(Debug, Args)]
 struct Settings {
-    /// Configuration file, YAML or JSON; `env:NAME` takes the text of a variable
+    /// Configuration file, YAML or JSON, or `env:NAME` for the variable that holds its text
     #[arg(long, value_name = "FILE")]
     config: Option<String>,
     /// Folder that holds everything [default: ~/.iris]

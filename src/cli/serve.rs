@@ -21,8 +21,9 @@ impl Serve {
         let runtime = super::runtime()?;
         let home = config.home(std::env::var_os("HOME").as_deref());
         let done = runtime.block_on(async {
+            let signal = run::signal()?;
             let sidecar = run::Sidecar::start(config, &home).await?;
-            run::signal().await?;
+            signal.await;
             sidecar.drain().await;
             anyhow::Ok(())
         });

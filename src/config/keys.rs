@@ -36,6 +36,31 @@ fn refusal(path: &str, name: &str, place: &str, valid: &Map<String, Value>) -> S
     }
 }
 
+/// Takes out of `given` what [`unknown`] names.
+pub fn prune(valid: &Value, given: &mut Value) {
+    let (Value::Object(valid), Value::Object(given)) = (valid, given) else { return };
+    if valid.is_empty() {
+        return;
+    }
+    given.retain(|name, value| {
+        let Some(inner) = valid.get(name) else { return false };
+        prune(inner, value);
+        true
+    });
+}
+
+/// Takes out what stands at `path`, or the list that it is part of. False when nothing stands there.
+pub fn remove(tree: &mut Value, path: &[String]) -> bool {
+    let Some((first, rest)) = path.split_first() else { return false };
+    let Value::Object(fields) = tree else { return false };
+    let goes_on = fields.get(first).is_some_and(Value::is_object) && !rest.is_empty();
+    match fields.get_mut(first) {
+        Some(inner) if goes_on => remove(inner, rest),
+        Some(_) => fields.remove(first).is_some(),
+        None => false,
+    }
+}
+
 /// The valid name closest to `name`, when one is close enough to have been meant.
 pub fn nearest<'a>(name: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.chars().count() / 3).max(1);

@@ -108,6 +108,9 @@ impl Sources {
     }
 }
 
+/// Values of a wrong type that are named at a time.
+const PROBLEMS_MAX: usize = 64;
+
 /// A configuration that holds together, and what is odd about it.
 #[derive(Debug)]
 pub struct Loaded {
@@ -155,19 +158,12 @@ impl Config {
         }
         problems.extend(keys::unknown(&defaults, &flags).into_iter().map(|problem| format!("--set: {problem}")));
         layers.push(flags);
-        if !problems.is_empty() {
-            return Err(Problems(problems));
-        }
-        let mut figment = Figment::from(Serialized::defaults(Self::default()));
-        for layer in layers {
-            figment = figment.merge(Serialized::defaults(layer));
-        }
-        let mut config: Self =
-            figment.extract().map_err(|errors| Problems(errors.into_iter().map(|error| describe(&error)).collect()))?;
+        layers.iter_mut().for_each(|layer| keys::prune(&defaults, layer));
+        let Some(mut config) = extracted(&mut layers, &mut problems) else { return Err(Problems(problems)) };
         let ignored;
         (config.forward, ignored) = config.forward.inherit(|name| sources.get(name).map(str::to_owned));
         warnings.extend(ignored);
-        let problems = config.problems();
+        problems.extend(config.problems());
         if problems.is_empty() { Ok(Loaded { config, warnings }) } else { Err(Problems(problems)) }
     }
 
@@ -215,6 +211,30 @@ impl Config {
     pub fn effective(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
+}
+
+/// The layers as one. A value of a wrong type is a problem, and left out, so that the next one is found too.
+fn extracted(layers: &mut [Value], problems: &mut Vec<String>) -> Option<Config> {
+    for _ in 0..PROBLEMS_MAX {
+        let mut figment = Figment::from(Serialized::defaults(Config::default()));
+        for layer in layers.iter() {
+            figment = figment.merge(Serialized::defaults(layer));
+        }
+        let errors = match figment.extract() {
+            Ok(config) => return Some(config),
+            Err(errors) => errors,
+        };
+        let mut left_out = false;
+        for error in errors {
+            problems.push(describe(&error));
+            left_out |=
+                layers.iter_mut().map(|layer| keys::remove(layer, &error.path)).fold(false, |any, one| any | one);
+        }
+        if !left_out {
+            return None;
+        }
+    }
+    None
 }
 
 /// An error of a value without the value, which may be a secret that stands where it should not.

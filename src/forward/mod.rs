@@ -141,7 +141,10 @@ pub async fn keep_unsent(journal: Journal, lane: Lane, cancel: CancellationToken
             Read::Gap { last, .. } => journal.forwarded(lane, last),
             Read::Entry(_) => {
                 let lane = lane.as_str();
-                tracing::info!(lane, "the journal keeps records that no collector has taken yet");
+                tracing::info!(
+                    lane,
+                    "the journal keeps what no collector has taken: an earlier process had one, or a later one may"
+                );
                 return;
             }
             Read::Closed => return,

@@ -18,7 +18,7 @@ pub struct Home {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another process holds it.
-    #[error("{path} is held by another process{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    #[error("{path} is held by another process{}: stop it, or choose another --home", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Held {
         /// The folder.
         path: PathBuf,

@@ -218,18 +218,19 @@ impl Sidecar {
     }
 }
 
-/// Waits for SIGTERM or SIGINT.
+/// Listens for SIGTERM and SIGINT from the call on; what it gives waits for one.
 ///
 /// # Errors
 /// When the process cannot listen for signals.
-pub async fn signal() -> anyhow::Result<()> {
+pub fn signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = unix_signal(SignalKind::terminate())?;
     let mut interrupt = unix_signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 /// Files are private, and no image of memory, which holds prompts, is left behind by a crash or taken by another

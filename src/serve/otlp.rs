@@ -13,6 +13,8 @@ use axum::routing::{MethodRouter, post};
 use iris_core::contract::Scope;
 use iris_core::model::{Lane, TraceId};
 use iris_core::otlp::Encoding;
+use opentelemetry_proto::tonic::collector::trace::v1::{ExportTracePartialSuccess, ExportTraceServiceResponse};
+use prost::Message;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -49,7 +51,8 @@ pub(super) fn routes(app: Arc<App>, spans: Spans, message_bytes_max: usize) -> M
         let (app, spans) = (Arc::clone(&app), spans.clone());
         async move {
             match take(&spans, &caller, &headers, body, message_bytes_max).await {
-                Ok((accepted, traces)) => answer(&app, &caller, &accepted, traces).await,
+                Ok((accepted, Some(traces))) => answer(&app, &caller, &accepted, traces).await,
+                Ok((accepted, None)) => in_protobuf(&accepted),
                 Err(refused) => refused,
             }
         }
@@ -150,7 +153,18 @@ fn brought(body: &[u8]) -> Vec<Brought> {
     found
 }
 
-async fn answer(app: &App, caller: &Caller, accepted: &Accepted, brought: Option<Vec<Brought>>) -> Response {
+/// OTLP wants the answer in the encoding of the request.
+/// Source: <https://opentelemetry.io/docs/specs/otlp/#otlphttp-response>.
+fn in_protobuf(accepted: &Accepted) -> Response {
+    let partial_success = (accepted.rejected > 0 || accepted.message.is_some()).then(|| ExportTracePartialSuccess {
+        rejected_spans: i64::try_from(accepted.rejected).unwrap_or(i64::MAX),
+        error_message: accepted.message.clone().unwrap_or_default(),
+    });
+    let body = ExportTraceServiceResponse { partial_success }.encode_to_vec();
+    ([(header::CONTENT_TYPE, "application/x-protobuf")], body).into_response()
+}
+
+async fn answer(app: &App, caller: &Caller, accepted: &Accepted, brought: Vec<Brought>) -> Response {
     let mut body = json!({});
     if accepted.rejected > 0 || accepted.message.is_some() {
         body["partialSuccess"] = json!({
@@ -158,16 +172,14 @@ async fn answer(app: &App, caller: &Caller, accepted: &Accepted, brought: Option
             "errorMessage": accepted.message.clone().unwrap_or_default(),
         });
     }
-    if let Some(brought) = brought {
-        let until = Instant::now() + VERDICTS_WITHIN;
-        let (mut stored, mut waited) = (Vec::with_capacity(brought.len()), 0);
-        for one in brought {
-            let waits = one.wants_verdict && waited < JUDGED_MAX;
-            waited += usize::from(waits);
-            stored.push(described(app, caller, &one, waits.then_some(until)).await);
-        }
-        body["iris-eval"] = json!({ "count": stored.len(), "stored": stored });
+    let until = Instant::now() + VERDICTS_WITHIN;
+    let (mut stored, mut waited) = (Vec::with_capacity(brought.len()), 0);
+    for one in brought {
+        let waits = one.wants_verdict && waited < JUDGED_MAX;
+        waited += usize::from(waits);
+        stored.push(described(app, caller, &one, waits.then_some(until)).await);
     }
+    body["iris-eval"] = json!({ "count": stored.len(), "stored": stored });
     Json(body).into_response()
 }
 

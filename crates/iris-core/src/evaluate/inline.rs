@@ -49,27 +49,23 @@ pub fn judge_trace_within(ruleset: &Ruleset, trace: &Trace, settings: &Settings,
     judged(ruleset, trace, &prepared, "inline", given)
 }
 
-/// Judges a trace that is still going on, to be shown and never stored: what has not come yet is not a finding.
+/// Judges a trace that is still going on, to be shown and never stored: what has not come yet is not a finding, and
+/// nothing is passed for the lack of it.
 pub fn provisional(ruleset: &Ruleset, trace: &Trace, settings: &Settings, now: Timestamp) -> Evaluation {
     provisional_within(ruleset, trace, settings, &Given::at(now))
 }
 
 /// The same with what else is given.
 pub fn provisional_within(ruleset: &Ruleset, trace: &Trace, settings: &Settings, given: &Given<'_>) -> Evaluation {
-    judged(ruleset, trace, &unfinished(ruleset, settings), "provisional", given)
+    let prepared = ruleset.prepared(Occasion::Trace, settings, &settings.ingest_required_evidence);
+    judged(ruleset, trace, &prepared, "provisional", given)
 }
 
 /// Judges a conversation of bare traces as one trajectory, to be shown and never stored: what has not come yet is not a
 /// finding, because the next call may follow.
 pub fn conversation_within(ruleset: &Ruleset, trace: &Trace, settings: &Settings, given: &Given<'_>) -> Evaluation {
-    judged(ruleset, trace, &unfinished(ruleset, settings), "conversation", given)
-}
-
-/// For what may still get an output.
-fn unfinished(ruleset: &Ruleset, settings: &Settings) -> Prepared {
-    let required: Vec<Need> =
-        settings.ingest_required_evidence.iter().copied().filter(|need| *need != Need::Output).collect();
-    Prepared::of(ruleset, settings, &required)
+    let prepared = ruleset.prepared(Occasion::Trace, settings, &settings.ingest_required_evidence);
+    judged(ruleset, trace, &prepared, "conversation", given)
 }
 
 fn judged(ruleset: &Ruleset, trace: &Trace, prepared: &Prepared, why: &str, given: &Given<'_>) -> Evaluation {

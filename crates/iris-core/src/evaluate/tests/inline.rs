@@ -62,9 +62,10 @@ fn an_answer_that_was_not_captured_is_unknown_unless_a_rule_failed() {
 }
 
 #[test]
-fn an_open_trace_is_not_blamed_for_what_has_not_come() {
+fn an_open_trace_is_neither_blamed_nor_passed_for_what_has_not_come() {
     let evaluation = provisional(&Ruleset::built_in(), &trace(None), &Settings::default(), now());
-    assert_eq!(compose(&evaluation).basis, Basis::NoRules);
+    let verdict = compose(&evaluation);
+    assert_eq!((verdict.state, verdict.basis), (VerdictState::Unknown, Basis::RequiredEvidenceMissing), "nor passed");
     let leak = provisional(&Ruleset::built_in(), &trace(Some("SSN 536-22-8716")), &Settings::default(), now());
     assert_eq!(compose(&leak).basis, Basis::DetectorVeto);
 }
