@@ -125,10 +125,19 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// As they were given; `--purge`, by which the command was known, is the command.
-fn arguments() -> impl Iterator<Item = std::ffi::OsString> {
-    let is_flag = |(index, one): &(usize, std::ffi::OsString)| *index == 1 && one == "--purge";
-    std::env::args_os().enumerate().map(move |one| if is_flag(&one) { "purge".into() } else { one.1 })
+/// As they were given; `--purge`, by which the command was known, is the command, and flags without a command, as a
+/// collector gets them, are those of `serve`.
+fn arguments() -> Vec<std::ffi::OsString> {
+    let mut all: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    let first = all.get(1).map(|one| one.to_string_lossy().into_owned());
+    match first.as_deref() {
+        Some("--purge") => all[1] = "purge".into(),
+        Some(flag) if ["--config", "--home", "--set"].contains(&flag.split('=').next().unwrap_or(flag)) => {
+            all.insert(1, "serve".into());
+        }
+        _ => {}
+    }
+    all
 }
 
 impl Settings {

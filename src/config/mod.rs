@@ -3,6 +3,7 @@
 //! Defaults < file (YAML or JSON) < environment < flags. Every room declares its keys beside the code that obeys
 //! them; this room only finds, merges and checks. It never reads the process environment itself: sources are values.
 
+mod collector;
 mod document;
 mod env;
 mod expand;
@@ -56,6 +57,8 @@ pub struct Config {
     pub retention: crate::store::Retention,
     /// How soon the bytes of what was deleted go.
     pub erase: crate::store::Erase,
+    /// Personal data and credentials taken out before anything is stored or forwarded.
+    pub redact: iris_core::redact::Config,
     /// How outputs are judged.
     pub eval: iris_core::evaluate::Settings,
     /// What is logged.
@@ -139,6 +142,15 @@ impl Config {
         if let Some((name, text)) = &sources.file {
             match expand::read(text, &sources.env, &defaults) {
                 Ok(file) => {
+                    let file = match collector::is_shaped_so(&file) {
+                        true => {
+                            let told = collector::translate(&file);
+                            warnings.extend(told.warnings.into_iter().map(|warning| format!("{name}: {warning}")));
+                            problems.extend(told.problems.into_iter().map(|problem| format!("{name}: {problem}")));
+                            told.tree
+                        }
+                        false => file,
+                    };
                     problems.extend(
                         keys::unknown(&defaults, &file).into_iter().map(|problem| format!("{name}: {problem}")),
                     );
@@ -175,6 +187,7 @@ impl Config {
         problems.extend(self.receive.problems(has_keys));
         problems.extend(self.web.problems(has_keys));
         problems.extend(self.mcp.problems());
+        problems.extend(self.ops.problems());
         problems.extend(self.forward.problems());
         problems.extend(self.export.problems());
         if self.forward.tool_traces {
@@ -185,6 +198,7 @@ impl Config {
         problems.extend(self.cost.problems());
         problems.extend(self.store().problems());
         problems.extend(self.eval.problems());
+        problems.extend(self.redact.problems());
         if !self.eval.rule_lists.is_empty() {
             problems.push("eval.rule_lists is not available yet: no rule reads a list; leave it out".to_owned());
         }

@@ -11,12 +11,15 @@ use hyper::body::{Body, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
+
+use super::Tls;
 
 /// How long an HTTP/1.1 connection may stay between requests, or take over the head of one. Longer than the
 /// minute between two exports of metrics; when room is short, whoever is idle goes at once.
@@ -53,11 +56,12 @@ pub enum Event {
     Evicted,
 }
 
-/// Takes connections until `stop`, at most so many at a time; the listener is closed when this returns. Requests are
+/// Takes connections until `stop`, in plain text or over TLS, at most so many at a time; the listener is closed when this returns. Requests are
 /// answered in `tasks`, HTTP/1.1 and HTTP/2 alike.
 pub async fn accept<A, F, B>(
     listener: TcpListener,
     connections_max: u32,
+    tls: Option<Tls>,
     stop: CancellationToken,
     tasks: TaskTracker,
     tell: impl Fn(Event),
@@ -90,7 +94,23 @@ pub async fn accept<A, F, B>(
         tell(Event::Taken);
         // Answers are small and must not wait for more to send. Failing only costs latency.
         let _ = stream.set_nodelay(true);
-        tasks.spawn(converse(Arc::clone(&builder), stream, answer.clone(), guest));
+        let (builder, answer, tls) = (Arc::clone(&builder), answer.clone(), tls.clone());
+        tasks.spawn(async move {
+            match tls {
+                None => converse(builder, stream, answer, guest).await,
+                // Whoever does not come to terms is gone; nothing of it was acknowledged.
+                Some(tls) => {
+                    let greeted = tokio::select! {
+                        greeted = tls.greet(stream) => greeted,
+                        () = guest.peer.leave.cancelled() => return,
+                    };
+                    match greeted {
+                        Ok(stream) => converse(builder, stream, answer, guest).await,
+                        Err(error) => tracing::debug!(%error, "a connection came to no terms"),
+                    }
+                }
+            }
+        });
     }
 }
 
@@ -98,6 +118,7 @@ pub async fn accept<A, F, B>(
 pub async fn serve(
     listener: TcpListener,
     connections_max: u32,
+    tls: Option<Tls>,
     router: axum::Router,
     stop: CancellationToken,
     drain_max: Duration,
@@ -112,7 +133,7 @@ pub async fn serve(
             }
         }
     };
-    accept(listener, connections_max, stop, tasks.clone(), |_| {}, answer).await;
+    accept(listener, connections_max, tls, stop, tasks.clone(), |_| {}, answer).await;
     tasks.close();
     let _ = tokio::time::timeout(drain_max, tasks.wait()).await;
 }
@@ -135,8 +156,9 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-async fn converse<A, F, B>(builder: Arc<Builder<TokioExecutor>>, stream: TcpStream, answer: A, guest: Guest)
+async fn converse<S, A, F, B>(builder: Arc<Builder<TokioExecutor>>, stream: S, answer: A, guest: Guest)
 where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     A: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body + Send + 'static,

@@ -14,6 +14,7 @@ use subtle::ConstantTimeEq;
 
 use super::Unwelcome;
 use super::bearer::shown;
+use super::fresh::Fresh;
 
 /// The most keys of one installation: every request is held against all of them.
 const KEYS_MAX: usize = 64;
@@ -173,6 +174,51 @@ impl Keys {
             }
         }
         about(headers, found.ok_or(Unwelcome::Wrong)?)
+    }
+}
+
+/// The keys of one door, read again when a file that holds one changes. Clones share them.
+#[derive(Clone)]
+pub struct KeyRing(Arc<Fresh<Keys>>);
+
+impl KeyRing {
+    /// Reads the list, and the door's own key when it has one: given, or in a file named by a setting.
+    ///
+    /// # Errors
+    /// As [`Keys::read`].
+    pub fn read(
+        keys: &[KeyConfig],
+        own: Option<SecretString>,
+        own_file: Option<(&'static str, PathBuf)>,
+        holder: Holder,
+    ) -> Result<Self, String> {
+        let listed = keys.to_vec();
+        let files = keys.iter().filter_map(|key| key.key_file.clone());
+        let files = files.chain(own_file.iter().map(|(_, path)| path.clone())).collect();
+        let make = move || {
+            let known = Keys::read(&listed)?;
+            let own = match (&own, &own_file) {
+                (Some(own), _) => Some(own.clone()),
+                (None, Some((setting, path))) => Some(from_file(setting, path)?),
+                (None, None) => None,
+            };
+            match own {
+                Some(own) => known.and(&own, holder.clone()),
+                None => Ok(known),
+            }
+        };
+        Fresh::new(files, make).map(|fresh| Self(Arc::new(fresh)))
+    }
+
+    /// The keys as they are now.
+    pub fn now(&self) -> Arc<Keys> {
+        self.0.get()
+    }
+
+    /// Nobody needs a key.
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self(Arc::new(Fresh::new(Vec::new(), || Ok(Keys::default())).unwrap()))
     }
 }
 

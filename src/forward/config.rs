@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
@@ -10,6 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 
 use super::retry::Backoff;
+use crate::door;
 
 /// Where accepted telemetry is sent on to, and how. Without an endpoint nothing is forwarded.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +32,14 @@ pub struct Config {
     #[serde(serialize_with = "names_only")]
     #[schemars(with = "BTreeMap<String, String>")]
     pub headers: BTreeMap<String, SecretString>,
+    /// CAs that vouch for the downstream, PEM, instead of the system's. Read at the start.
+    pub ca_file: Option<PathBuf>,
+    /// A certificate that this sidecar shows the downstream, PEM. Read at the start.
+    pub cert_file: Option<PathBuf>,
+    /// Its private key, PEM. Read at the start.
+    pub key_file: Option<PathBuf>,
+    /// Also send the verdict of every trace, as log records `gen_ai.evaluation.result` on its ids.
+    pub verdicts: bool,
     /// Also send traces that were written through the `log_trace` tool.
     pub tool_traces: bool,
     /// The wait before the first retry, in milliseconds; each further one is half as long again.
@@ -50,6 +60,10 @@ impl Default for Config {
             concurrency: 4,
             compression: Compression::Auto,
             headers: BTreeMap::new(),
+            ca_file: None,
+            cert_file: None,
+            key_file: None,
+            verdicts: true,
             tool_traces: false,
             retry_initial_ms: 5_000,
             retry_max_ms: 30_000,
@@ -127,6 +141,29 @@ pub struct Target {
     pub(super) headers: HeaderMap,
     pub(super) backoff: Backoff,
     pub(super) tool_traces: bool,
+    pub(super) trust: Trust,
+}
+
+/// Whom to trust, and as whom to appear, over TLS.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trust {
+    /// CAs in PEM, instead of the system's.
+    pub ca: Option<Vec<u8>>,
+    /// Certificate and key in PEM.
+    pub identity: Option<Identity>,
+}
+
+/// Certificate and key in PEM. It does not print.
+#[derive(Clone)]
+pub(super) struct Identity {
+    pub cert: Vec<u8>,
+    pub key: Vec<u8>,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[set]")
+    }
 }
 
 const CONCURRENCY_MAX: usize = 64;
@@ -183,6 +220,7 @@ impl Target {
                 max: Duration::from_millis(config.retry_max_ms),
             },
             tool_traces: config.tool_traces,
+            trust: config.trust().map_err(|problem| Error::Invalid(vec![problem]))?,
             endpoint,
         }))
     }
@@ -194,6 +232,20 @@ impl Target {
 }
 
 impl Config {
+    /// Reads the files for TLS.
+    fn trust(&self) -> Result<Trust, String> {
+        let ca = self.ca_file.as_ref().map(|file| {
+            door::certificates("forward.ca_file", file)?;
+            door::read_pem("forward.ca_file", file)
+        });
+        let identity = self.cert_file.as_ref().zip(self.key_file.as_ref()).map(|(cert, key)| {
+            door::certificates("forward.cert_file", cert)?;
+            let cert = door::read_pem("forward.cert_file", cert)?;
+            Ok::<_, String>(Identity { cert, key: door::read_pem("forward.key_file", key)? })
+        });
+        Ok(Trust { ca: ca.transpose()?, identity: identity.transpose()? })
+    }
+
     /// Everything wrong with it but its endpoint, each a sentence that names the key and what is valid.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -206,6 +258,9 @@ impl Config {
         within("retry_initial_ms", self.retry_initial_ms, 1, WAIT_MAX_MS, " ms");
         within("retry_max_ms", self.retry_max_ms, self.retry_initial_ms.max(1), WAIT_MAX_MS, " ms");
         within("concurrency", self.concurrency as u64, 1, CONCURRENCY_MAX as u64, "");
+        if self.cert_file.is_some() != self.key_file.is_some() {
+            problems.push("forward.cert_file and forward.key_file: set both".to_owned());
+        }
         if let Err(mut headers) = self.header_map() {
             problems.append(&mut headers);
         }

@@ -15,7 +15,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use iris_core::model::Lane;
 use tonic::body::Body;
-use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, transport};
 use tower::ServiceExt as _;
 use tower_service::Service as _;
@@ -46,7 +46,14 @@ impl Client {
             .keep_alive_timeout(target.timeout)
             .tcp_nodelay(true);
         if target.endpoint.scheme_str() == Some("https") {
-            endpoint = endpoint.tls_config(ClientTlsConfig::new().with_native_roots()).map_err(refused)?;
+            let mut tls = match &target.trust.ca {
+                Some(ca) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca)),
+                None => ClientTlsConfig::new().with_native_roots(),
+            };
+            if let Some(identity) = &target.trust.identity {
+                tls = tls.identity(Identity::from_pem(&identity.cert, &identity.key));
+            }
+            endpoint = endpoint.tls_config(tls).map_err(refused)?;
         }
         let path = match lane {
             Lane::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",

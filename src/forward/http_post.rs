@@ -36,7 +36,15 @@ impl Client {
         if target.is_loopback() {
             builder = builder.no_proxy();
         }
-        let client = builder.build().map_err(|error| Error::Client(error.without_url().to_string()))?;
+        let failed = |error: reqwest::Error| Error::Client(error.without_url().to_string());
+        if let Some(ca) = &target.trust.ca {
+            builder = builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(ca).map_err(failed)?);
+        }
+        if let Some(identity) = &target.trust.identity {
+            let pem = [&identity.cert[..], b"\n", &identity.key[..]].concat();
+            builder = builder.identity(reqwest::Identity::from_pem(&pem).map_err(failed)?);
+        }
+        let client = builder.build().map_err(failed)?;
         let base = target.endpoint.to_string();
         let url = format!("{}/v1/{}", base.trim_end_matches('/'), lane.as_str());
         Ok(Self { client, url, headers: target.headers.clone(), refuses_json: AtomicBool::new(false) })

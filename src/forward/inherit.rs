@@ -52,6 +52,10 @@ impl Config {
             Some(_) => return Err("the compression is neither gzip nor none"),
             None => {}
         }
+        let file = |name: &str| read(name).map(|path| std::path::PathBuf::from(path.trim()));
+        self.ca_file = file("CERTIFICATE").or(self.ca_file);
+        self.cert_file = file("CLIENT_CERTIFICATE").or(self.cert_file);
+        self.key_file = file("CLIENT_KEY").or(self.key_file);
         if let Some(timeout) = read("TIMEOUT") {
             self.timeout_ms = timeout.trim().parse().map_err(|_| "the timeout is not a number of milliseconds")?;
         }

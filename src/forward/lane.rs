@@ -59,6 +59,8 @@ type Flight = Pin<Box<dyn Future<Output = Landed> + Send>>;
 struct Landed {
     seq: u64,
     bytes: usize,
+    /// It is the sidecar's own, and nobody waits for it.
+    own: bool,
     outcome: Outcome,
 }
 
@@ -95,6 +97,7 @@ struct Task {
 
 struct Outgoing {
     seq: u64,
+    own: bool,
     encoding: Encoding,
     body: Bytes,
 }
@@ -204,7 +207,7 @@ impl Task {
                 Ok(Read::Gap { .. }) => Outcome::Dropped,
                 _ => Outcome::Unreadable,
             };
-            Landed { seq, bytes: 0, outcome }
+            Landed { seq, bytes: 0, own: false, outcome }
         })
     }
 
@@ -238,6 +241,7 @@ impl Task {
         match landed.outcome {
             Outcome::Answered(Answer::Accepted { rejected }) => {
                 counters.sent.fetch_add(1, Relaxed);
+                counters.unserved.store(false, Relaxed);
                 counters.sent_bytes.fetch_add(landed.bytes as u64, Relaxed);
                 counters.rejected_items.fetch_add(rejected, Relaxed);
                 let outage_over = self.hold.as_ref().is_some_and(|hold| hold.until <= now);
@@ -253,6 +257,7 @@ impl Task {
                 self.well(now);
             }
             Outcome::Answered(Answer::Retry { class, asked }) => self.failed(seq, class, asked, false, now),
+            Outcome::Answered(Answer::Setup { class }) if landed.own && class.is_missing() => self.unserved(seq, now),
             Outcome::Answered(Answer::Setup { class }) => self.failed(seq, class, None, true, now),
             Outcome::Dropped => self.answered(seq),
             Outcome::Unreadable => {
@@ -260,6 +265,17 @@ impl Task {
                 self.answered(seq);
             }
         }
+    }
+
+    /// A verdict met a downstream without this signal: it is left out, and so is every later one. Records that were
+    /// accepted wait instead.
+    fn unserved(&mut self, seq: u64, now: Instant) {
+        let lane = self.setup.lane.as_str();
+        if !self.setup.counters.unserved.swap(true, Relaxed) {
+            tracing::warn!(lane, "the downstream does not take this signal, so verdicts are not sent");
+        }
+        self.answered(seq);
+        self.well(now);
     }
 
     fn failed(&mut self, seq: u64, class: Class, asked: Option<Duration>, setup: bool, now: Instant) {
@@ -398,15 +414,15 @@ fn outgoing(entry: Entry, lane: Lane, tool_trace: Option<ToolTraceWriter>, delet
     match record.kind {
         Kind::Otlp => {
             let body = standing(&record, lane, deleted)?;
-            Some(Outgoing { seq, encoding: record.encoding, body })
+            Some(Outgoing { seq, own: false, encoding: record.encoding, body })
         }
         Kind::Verdict => {
             let body = standing(&record, Lane::Logs, deleted)?;
-            Some(Outgoing { seq, encoding: record.encoding, body })
+            Some(Outgoing { seq, own: true, encoding: record.encoding, body })
         }
         Kind::ToolTrace => {
             let body = tool_trace?(&record)?;
-            Some(Outgoing { seq, encoding: Encoding::Protobuf, body })
+            Some(Outgoing { seq, own: false, encoding: Encoding::Protobuf, body })
         }
         Kind::ToolEvaluation | Kind::Tombstone | Kind::Erased => None,
     }
@@ -426,7 +442,7 @@ fn standing(record: &Record, lane: Lane, deleted: &Deletions) -> Option<Bytes> {
 }
 
 async fn send(client: Arc<Client>, outgoing: Outgoing) -> Landed {
-    let Outgoing { seq, encoding, body } = outgoing;
+    let Outgoing { seq, own, encoding, body } = outgoing;
     let bytes = body.len();
-    Landed { seq, bytes, outcome: Outcome::Answered(client.send(encoding, body).await) }
+    Landed { seq, bytes, own, outcome: Outcome::Answered(client.send(encoding, body).await) }
 }

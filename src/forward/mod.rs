@@ -23,6 +23,7 @@ mod lane;
 mod reply;
 mod retry;
 mod status;
+pub mod verdict;
 mod window;
 
 use std::sync::Arc;
@@ -176,6 +177,12 @@ impl Forwarder {
 }
 
 impl Lanes {
+    /// Whether the downstream takes this signal, as far as is known: it may not have the service at all.
+    pub fn serves(&self, lane: Lane) -> bool {
+        let of = self.counters.iter().find(|(one, _)| *one == lane);
+        of.is_none_or(|(_, counters)| !counters.unserved.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
     /// Each lane's standing.
     pub fn status(&self) -> Vec<ForwardStatus> {
         let journal = self.journal.status();

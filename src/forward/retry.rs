@@ -47,6 +47,13 @@ pub enum Class {
     Transcode,
 }
 
+impl Class {
+    /// Whether nothing of that name is served there.
+    pub(super) const fn is_missing(self) -> bool {
+        matches!(self, Self::Grpc(Code::Unimplemented) | Self::Http(404 | 405))
+    }
+}
+
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,7 +1,7 @@
 //! What can be told about a lane from outside, kept in atomics that its task alone writes.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use iris_core::model::Lane;
 use serde::Serialize;
@@ -67,6 +67,8 @@ pub(super) struct Counters {
     pub(super) in_flight: AtomicUsize,
     pub(super) in_flight_bytes: AtomicUsize,
     pub(super) cursor: AtomicU64,
+    /// The downstream has no service for this signal.
+    pub(super) unserved: AtomicBool,
 }
 
 impl Counters {

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use iris_core::dialect;
 use iris_core::model::{Lane, Tenant, Timestamp};
 use iris_core::otlp::{self, Encoding, Limits, Refusal, Walked};
+use iris_core::redact::Redactor;
 use tokio_util::task::TaskTracker;
 
 use super::admission::{Denied, Permit};
@@ -17,8 +18,8 @@ use super::tenants;
 use crate::deleted::{Deletions, Left};
 use crate::journal::{self, AppendError, Door, Journal, Kind, Record};
 
-/// Bodies above this are walked on the blocking pool, and JSON of any size: a walk takes about a millisecond
-/// for a megabyte of protobuf, and sockets should not wait for it.
+/// Bodies above this are walked on the blocking pool, JSON of any size, and everything that is redacted: a walk takes
+/// about a millisecond for a megabyte of protobuf, and sockets should not wait for it.
 const WALK_HERE_MAX_BYTES: usize = 256 * 1024;
 
 /// When to come back after a refusal that names no time of its own.
@@ -135,6 +136,7 @@ struct Shared {
     counters: Arc<ReceiveCounters>,
     writes: TaskTracker,
     deleted: OnceLock<Deletions>,
+    redactor: OnceLock<Arc<Redactor>>,
 }
 
 impl Inlet {
@@ -163,14 +165,20 @@ impl Inlet {
         counters: Arc<ReceiveCounters>,
     ) -> Self {
         let (window, writes) = (Window::with(accepted), TaskTracker::new());
-        let deleted = OnceLock::new();
-        Self(Arc::new(Shared { journal, append, forwarding, window, counters, writes, deleted }))
+        let (deleted, redactor) = (OnceLock::new(), OnceLock::new());
+        Self(Arc::new(Shared { journal, append, forwarding, window, counters, writes, deleted, redactor }))
     }
 
     /// From here on nothing of what is deleted is kept: it is acknowledged and goes nowhere.
     pub fn obey(&self, deleted: &Deletions) {
         // Whoever came first stays: there is one list in a process.
         let _ = self.0.deleted.set(deleted.clone());
+    }
+
+    /// From here on what the redactor takes out is never kept or sent on. Before anything is submitted.
+    pub fn redact(&self, redactor: &Arc<Redactor>) {
+        // Whoever came first stays, as above.
+        let _ = self.0.redactor.set(Arc::clone(redactor));
     }
 
     /// What came in so far.
@@ -214,7 +222,8 @@ impl Inlet {
     }
 
     async fn walk(&self, submission: Submission, permit: Permit) -> Result<Walk, Refused> {
-        if submission.encoding == Encoding::Protobuf && submission.body.len() <= WALK_HERE_MAX_BYTES {
+        let is_quick = submission.encoding == Encoding::Protobuf && submission.body.len() <= WALK_HERE_MAX_BYTES;
+        if is_quick && self.0.redactor.get().is_none() {
             return Walk::over(submission, permit, &self.0);
         }
         // The permit goes along: if the caller stops waiting, the body lives until the walk ends.
@@ -305,6 +314,10 @@ impl Part {
             submission.body = body.into();
         }
         let is_wanted = !is_gone && (shared.forwarding || is_read_here(&submission)?);
+        if let Some(redactor) = shared.redactor.get().filter(|_| is_wanted) {
+            submission.body = redactor.body(submission.lane, submission.encoding, &submission.body)?.into();
+            submission.encoding = Encoding::Protobuf;
+        }
         let hash = shared.journal.hash(&submission.tenant, submission.lane, &submission.body);
         Ok(Self { submission, items, is_wanted, hash, permit })
     }

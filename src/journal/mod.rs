@@ -420,6 +420,16 @@ impl Journal {
         self.lane(lane).commands.try_send(Command::Append(job)).is_ok()
     }
 
+    /// A secret of this home's own for another purpose, drawn from the key of message hashes: the same after every start.
+    pub fn secret(&self, purpose: &str) -> [u8; 32] {
+        use sha2::{Digest, Sha256};
+        let mut hash = Sha256::new();
+        hash.update((purpose.len() as u64).to_le_bytes());
+        hash.update(purpose);
+        hash.update(self.inner.key.0);
+        hash.finalize().into()
+    }
+
     /// The keyed 128-bit hash of a message by which a resend is known, over tenant, signal and message. The key is
     /// made once a home.
     pub fn hash(&self, tenant: &Tenant, lane: Lane, body: &[u8]) -> u128 {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::{self, Guard, Listen, Refused};
+use crate::door::{self, Guard, Listen, Refused, Tls, TlsConfig};
 
 pub use metrics::{Family, Kind, Sample};
 
@@ -27,11 +27,20 @@ pub use metrics::{Family, Kind, Sample};
 pub struct Config {
     /// Address of the ops door, or `off`. It tells counts and states, never what an agent said.
     pub listen: Listen,
+    /// TLS at this door.
+    pub tls: TlsConfig,
+}
+
+impl Config {
+    /// What could not work, a line a problem.
+    pub fn problems(&self) -> Vec<String> {
+        self.tls.problems("ops.tls")
+    }
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { listen: Listen::loopback(13133) }
+        Self { listen: Listen::loopback(13133), tls: TlsConfig::default() }
     }
 }
 
@@ -80,16 +89,23 @@ const DRAIN_MAX: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When the listener has no address.
-pub async fn serve(listener: TcpListener, ops: Arc<Ops>, cancel: CancellationToken) -> std::io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    ops: Arc<Ops>,
+    cancel: CancellationToken,
+) -> std::io::Result<()> {
     let address = listener.local_addr()?;
     let gate = Gate { guard: Guard::new(address, &[], &[]), on_loopback: address.ip().is_loopback() };
     let router = Router::new()
         .route("/livez", get(|| async { "ok\n" }))
+        // Where probes written for a collector's health check look.
+        .route("/", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics_text))
         .with_state(ops)
         .layer(from_fn_with_state(Arc::new(gate), enter));
-    door::serve(listener, CONNECTIONS_MAX, router, cancel, DRAIN_MAX).await;
+    door::serve(listener, CONNECTIONS_MAX, tls, router, cancel, DRAIN_MAX).await;
     Ok(())
 }
 

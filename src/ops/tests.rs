@@ -7,7 +7,7 @@ async fn open(obstacle: fn() -> Option<&'static str>) -> (SocketAddr, Arc<Ops>, 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (to, cancel) = (listener.local_addr().unwrap(), CancellationToken::new());
     let ops = Ops::new(obstacle, || json!({ "room": 1 }), || vec![Family::one("iris_x", "X", Kind::Gauge, 7)]);
-    tokio::spawn(serve(listener, Arc::clone(&ops), cancel.clone()));
+    tokio::spawn(serve(listener, None, Arc::clone(&ops), cancel.clone()));
     (to, ops, cancel)
 }
 

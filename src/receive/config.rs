@@ -6,7 +6,7 @@ use http::uri::Authority;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
-use crate::door::Listen;
+use crate::door::{Listen, TlsConfig};
 
 /// OTLP recommends 64 MiB: <https://opentelemetry.io/docs/specs/otlp/#request-size-limits>.
 const BODY_BYTES_LIMIT: u64 = 64 * 1024 * 1024;
@@ -32,8 +32,10 @@ pub struct Config {
     #[serde(serialize_with = "crate::door::hidden")]
     #[schemars(with = "Option<String>")]
     pub token: Option<SecretString>,
-    /// A file that holds the token, instead of `token`.
+    /// A file that holds the token, instead of `token`. Read again when it changes.
     pub token_file: Option<PathBuf>,
+    /// TLS at both doors.
+    pub tls: TlsConfig,
 }
 
 /// OTLP/gRPC.
@@ -87,7 +89,9 @@ impl Config {
     /// Everything that stops these settings from being used, one sentence each. `has_keys`: callers need one of `keys`.
     pub fn problems(&self, has_keys: bool) -> Vec<String> {
         let mut problems = Vec::new();
-        let has_token = has_keys || self.token.is_some() || self.token_file.is_some();
+        let is_known = self.tls.asks_for_certificates();
+        let has_token = has_keys || is_known || self.token.is_some() || self.token_file.is_some();
+        problems.extend(self.tls.problems("receive.tls"));
         let doors = [
             ("receive.grpc", self.grpc.listen, self.grpc.allow_unauthenticated, self.grpc.connections_max),
             ("receive.http", self.http.listen, self.http.allow_unauthenticated, self.http.connections_max),
@@ -95,7 +99,7 @@ impl Config {
         for (name, listen, allow_unauthenticated, connections_max) in doors {
             if listen.beyond_loopback() && !has_token && !allow_unauthenticated {
                 problems.push(format!(
-                    "{name}.listen: {listen} can be reached from outside, so set receive.token_file, keys or \
+                    "{name}.listen: {listen} can be reached from outside, so set receive.token_file, keys, receive.tls.client_ca_file or \
                      {name}.allow_unauthenticated: true"
                 ));
             }

@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 
 pub use config::{Config, GrpcConfig, HttpConfig};
 
-use crate::door::{self, Guard, Holder, KeyConfig, Keys, Listen};
+use crate::door::{self, Guard, Holder, KeyConfig, KeyRing, Listen, Tls};
 use crate::ingest::{Admission, Inlet, add};
 use crate::journal;
 use shared::{Door, Shared};
@@ -79,14 +79,17 @@ impl Doors {
             return Err(Error::Settings(problems));
         }
         let (settings, keys) = (config.clone(), keys.to_vec());
-        let keys = tokio::task::spawn_blocking(move || admitted(&settings, &keys));
+        let keys = tokio::task::spawn_blocking(move || {
+            let tls = settings.tls.open("receive.tls")?;
+            Ok((admitted(&settings, &keys)?, tls))
+        });
         let keys = keys.await.map_err(io::Error::other).map_err(Error::Listen)?;
-        let keys = keys.map_err(|problem| Error::Settings(vec![problem]))?;
+        let (keys, tls) = keys.map_err(|problem| Error::Settings(vec![problem]))?;
         let shared = Shared::new(inlet, admission, config.body_bytes(memory_limit_bytes), keys);
-        Self::open_with(config, shared).await
+        Self::open_with(config, shared, tls).await
     }
 
-    async fn open_with(config: &Config, shared: Shared) -> Result<Self, Error> {
+    async fn open_with(config: &Config, shared: Shared, tls: Option<Tls>) -> Result<Self, Error> {
         let shared = Arc::new(shared);
         let grpc = bind("OTLP/gRPC", "receive.grpc.listen", config.grpc.listen).await?;
         let http = bind("OTLP/HTTP", "receive.http.listen", config.http.listen).await?;
@@ -100,7 +103,7 @@ impl Doors {
             if let Some((listener, address)) = bound {
                 let guard = Guard::new(address, &config.http.allowed_hosts, &config.http.allowed_origins);
                 let door = Arc::new(Door { kind, guard, other, shared: Arc::clone(&shared) });
-                tasks.spawn(accept(listener, door, connections_max, stop.clone(), tasks.clone()));
+                tasks.spawn(accept((listener, tls.clone()), door, connections_max, stop.clone(), tasks.clone()));
             }
         }
         Ok(Self { grpc: addresses.0, http: addresses.1, shared, stop, tasks })
@@ -148,7 +151,7 @@ impl Doors {
 }
 
 async fn accept(
-    listener: TcpListener,
+    (listener, tls): (TcpListener, Option<Tls>),
     door: Arc<Door>,
     connections_max: u32,
     stop: CancellationToken,
@@ -169,7 +172,7 @@ async fn accept(
             }
         }
     };
-    door::accept(listener, connections_max, stop, tasks, tell, answer).await;
+    door::accept(listener, connections_max, tls, stop, tasks, tell, answer).await;
 }
 
 async fn bind(door: &str, setting: &str, listen: Listen) -> Result<Option<(TcpListener, SocketAddr)>, Error> {
@@ -180,23 +183,15 @@ async fn bind(door: &str, setting: &str, listen: Listen) -> Result<Option<(TcpLi
 }
 
 /// Everybody who may send: the holders of keys, and whoever has the token of these doors.
-fn admitted(config: &Config, keys: &[KeyConfig]) -> Result<Keys, String> {
-    let known = Keys::read(keys)?;
-    let token = match (&config.token, &config.token_file) {
-        (Some(token), _) => Some(token.clone()),
-        (None, Some(path)) => Some(door::from_file("receive.token_file", path)?),
-        (None, None) => None,
-    };
-    let holder = || Holder {
+fn admitted(config: &Config, keys: &[KeyConfig]) -> Result<KeyRing, String> {
+    let file = config.token_file.clone().map(|path| ("receive.token_file", path));
+    let holder = Holder {
         name: "receive.token".to_owned(),
         tenant: Tenant::local(),
         scopes: vec![Scope::Write],
         may_set_tenant: false,
     };
-    match token {
-        Some(token) => known.and(&token, holder()),
-        None => Ok(known),
-    }
+    KeyRing::read(keys, config.token.clone(), file, holder)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::fault::{Fault, READ_TIMEOUT};
 use super::intake::{self, Compression};
-use crate::door::{Guard, Keys, Unwelcome};
+use crate::door::{Guard, KeyRing, Unwelcome};
 use crate::ingest::{Accepted, Admission, DoorCounters, Inlet, Permit, Submission};
 use crate::journal;
 
@@ -43,7 +43,7 @@ pub(super) struct Shared {
     pub(super) admission: Admission,
     pub(super) body_bytes_max: usize,
     /// Who may send; when there are none, everybody.
-    pub(super) keys: Keys,
+    pub(super) keys: KeyRing,
     /// How long a whole body may take to arrive.
     pub(super) read_timeout: Duration,
     inflating: Semaphore,
@@ -51,7 +51,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(inlet: Inlet, admission: Admission, body_bytes_max: usize, keys: Keys) -> Self {
+    pub(super) fn new(inlet: Inlet, admission: Admission, body_bytes_max: usize, keys: KeyRing) -> Self {
         Self {
             inlet,
             admission,
@@ -75,10 +75,11 @@ impl Door {
 
     /// Whose data is sent here. Refuses who does not carry a key that may write, when there are any.
     pub(super) fn authenticate(&self, headers: &HeaderMap) -> Result<Sender, Fault> {
-        if self.shared.keys.is_empty() {
+        let keys = self.shared.keys.now();
+        if keys.is_empty() {
             return Ok(Sender { tenant: Tenant::local(), names_tenants: false });
         }
-        let holder = self.shared.keys.admit(headers)?;
+        let holder = keys.admit(headers)?;
         match holder.scopes.contains(&Scope::Write) {
             true => Ok(Sender { tenant: holder.tenant.clone(), names_tenants: holder.may_set_tenant }),
             false => Err(Unwelcome::Wrong.into()),

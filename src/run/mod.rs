@@ -1,9 +1,11 @@
 //! The composition root: configuration in, running rooms out, and the order in which they start and stop. No logic.
 
+mod opening;
 mod state;
 
 pub use state::journal_from;
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -13,33 +15,28 @@ use anyhow::Context;
 use iris_core::model::Lane;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal as unix_signal};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use iris_core::price::Prices;
+use iris_core::redact::Redactor;
 
 use crate::config::Config;
 use crate::deleted::Deletions;
 use crate::door::{self, Listen};
 use crate::forward::{self, Exporter, Forwarder, Origin, Target};
 use crate::home::{Home, Runtime};
-use crate::ingest::{self, Admission, Eraser, Inlet, Pipeline, ReceiveCounters};
+use crate::ingest::{self, Admission, Eraser, Inlet, ReceiveCounters, Verdicts};
 use crate::journal::{Journal, RealDisk};
 use crate::ops::{self, Ops};
 use crate::receive::Doors;
 use crate::rulebook::Rulebook;
-use crate::store::Store;
-use crate::tools::{App, Backend, Facts, World};
+use crate::tools::{App, Facts, World};
 use crate::{serve, telemetry};
+use opening::Opening;
 
 /// The whole time a drain may take.
 const DRAIN_MAX: Duration = Duration::from_secs(8);
-
-/// The wait between two attempts to open the store.
-const STORE_RETRY: Duration = Duration::from_secs(2);
-
-/// How often an error that stays the same is logged.
-const STORE_ERROR_AGAIN: Duration = Duration::from_secs(60);
 
 /// How often to look whether the store is open.
 const OPEN_LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -50,12 +47,15 @@ pub struct Sidecar {
     journal: Journal,
     doors: Doors,
     forwarder: Option<Forwarder>,
+    verdicts: Option<Verdicts>,
     ops: Arc<Ops>,
     runtime: Runtime,
     /// Ends the doors that answer questions.
     closing: CancellationToken,
     /// Tells the forwarder that the end is near.
     ending: CancellationToken,
+    /// Ends the telling of verdicts, when all are told.
+    told: CancellationToken,
     tasks: TaskTracker,
     home: Home,
 }
@@ -105,9 +105,14 @@ impl Sidecar {
         }
         let counters = Arc::new(ReceiveCounters::default());
         let admission = Admission::new(memory);
+        let known: HashSet<u128> = recovered.recent.iter().copied().collect();
         let inlet = Inlet::new(journal.clone(), recovered.recent, target.is_some(), Arc::clone(&counters));
         inlet.obey(&deleted);
+        let redactor = redactor(&config, &journal);
+        redactor.iter().for_each(|redactor| inlet.redact(redactor));
         let (closing, ending, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+        // Files that cannot be used are named before anything is open.
+        config.web.tls.open("web.tls").map_err(anyhow::Error::msg)?;
         let web = listen("web", "web.listen", config.web.listen).await?;
         let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
         let spans = serve::Spans { inlet: inlet.clone(), admission: admission.clone() };
@@ -118,6 +123,9 @@ impl Sidecar {
                 tasks.spawn(forward::keep_unsent(journal.clone(), lane, ending.clone()));
             }
         }
+        let telling = opening::telling(&config, &home, &journal, known, forwarder.as_ref());
+        let verdicts = telling.as_ref().map(|(verdicts, _)| verdicts.clone());
+        let told = CancellationToken::new();
         let export = exporter(export, &config, &tasks, &ending)?;
         let folder = home.path().to_owned();
         let rulebook = tokio::task::spawn_blocking(move || Rulebook::open(&folder)).await?;
@@ -129,15 +137,21 @@ impl Sidecar {
             backend: OnceLock::new(),
             deleted: deleted.clone(),
             started: telemetry::now(),
-            facts: Facts { forwards: forwarder.is_some() || export.is_some(), export, ..facts(&config, web.as_ref()) },
+            facts: Facts {
+                forwards: forwarder.is_some() || export.is_some(),
+                export,
+                redactor,
+                ..facts(&config, web.as_ref())
+            },
         });
         let within = config.erase.within();
         let eraser = Eraser::new(home.path(), journal.clone(), deleted.clone(), within, telemetry::now);
         tasks.spawn(eraser.run(closing.clone()));
         let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
-        let ops = state::ops(&app, &journal, &counters, &admission, forwarder.as_ref());
+        let ops = state::ops(&app, &journal, &counters, &admission, (forwarder.as_ref(), verdicts.as_ref()));
         if let Some(listener) = ops_listener {
-            tasks.spawn(watched("ops", ops::serve(listener, Arc::clone(&ops), ending.clone())));
+            let tls = config.ops.tls.open("ops.tls").map_err(anyhow::Error::msg)?;
+            tasks.spawn(watched("ops", ops::serve(listener, tls, Arc::clone(&ops), ending.clone())));
         }
         if let Some(listener) = web {
             let (app, closing, web, keys) =
@@ -152,9 +166,11 @@ impl Sidecar {
         tasks.spawn(watched("socket", serving));
         home.announce(&runtime)?;
         ops.set_ready(true);
-        tasks.spawn(open_store(Arc::clone(&app), config, home.path().to_owned(), deleted, closing.clone()));
+        let opening = Opening { app: Arc::clone(&app), config, home: home.path().to_owned(), deleted, telling };
+        let ends = opening::Ends { closing: closing.clone(), told: told.clone() };
+        tasks.spawn(opening::open_store(opening, ends, tasks.clone()));
         tracing::info!(grpc = runtime.grpc, http = runtime.http, web = runtime.web, ops = runtime.ops, "ready");
-        Ok(Self { app, journal, doors, forwarder, ops, runtime, closing, ending, tasks, home })
+        Ok(Self { app, journal, doors, forwarder, verdicts, ops, runtime, closing, ending, told, tasks, home })
     }
 
     /// The tools.
@@ -195,15 +211,36 @@ impl Sidecar {
         tracing::info!("draining");
         self.doors.drain(left()).await;
         self.ending.cancel();
+        let (judged, all_judged) = oneshot::channel::<()>();
         let forwarding = async {
             if let Some(forwarder) = self.forwarder {
+                let lanes = forwarder.lanes();
+                // It sends all the while; it ends when the last verdicts are on their way too.
+                let _ = tokio::time::timeout(left().saturating_sub(Duration::from_secs(2)), all_judged).await;
                 forwarder.drain(left().saturating_sub(Duration::from_secs(1))).await;
+                for lane in lanes.status().iter().filter(|lane| lane.state != forward::State::Idle) {
+                    let (name, records, bytes) = (lane.lane.as_str(), lane.lag_records, lane.lag_bytes);
+                    tracing::info!(
+                        lane = name,
+                        records,
+                        bytes,
+                        "not all is sent; at most so much is left for the next start"
+                    );
+                }
             }
         };
         let judging = async {
             self.closing.cancel();
             if let Some(backend) = self.app.backend.get() {
                 backend.pipeline.drain(left().saturating_sub(Duration::from_secs(2))).await;
+            }
+            if let Some(verdicts) = &self.verdicts {
+                let _ = tokio::time::timeout(left().saturating_sub(Duration::from_secs(2)), verdicts.flush()).await;
+            }
+            self.told.cancel();
+            // Without a forwarder nobody waits.
+            let _ = judged.send(());
+            if let Some(backend) = self.app.backend.get() {
                 if let Err(error) = backend.store.close(left().saturating_sub(Duration::from_secs(1))).await {
                     tracing::warn!(%error, "the store did not close cleanly; the journal holds what it lacks");
                 }
@@ -256,78 +293,11 @@ async fn open_journal(
     opening.await?.context("the journal cannot be opened")
 }
 
-/// Opens the store and starts the pipeline; tries again for as long as the process runs, because traffic is taken
-/// and forwarded meanwhile.
-async fn open_store(
-    app: Arc<App>,
-    config: Config,
-    home: std::path::PathBuf,
-    deleted: Deletions,
-    closing: CancellationToken,
-) {
-    let mut told: Option<(String, Instant)> = None;
-    loop {
-        let (path, mut settings) = (home.clone(), config.store());
-        // Without its own path it does in this process what it would do in another.
-        settings.program = std::env::current_exe().ok();
-        settings.journal_from = state::journal_from(&app.journal);
-        let known = deleted.clone();
-        let opened = tokio::task::spawn_blocking(move || Store::open(&path, &settings, known)).await;
-        let error = match opened {
-            Ok(Ok((store, boot))) => {
-                let parts = ingest::Parts {
-                    home: home.clone(),
-                    journal: app.journal.clone(),
-                    store: store.clone(),
-                    deleted: deleted.clone(),
-                    mind: mind(&app, &config.cost),
-                };
-                match Pipeline::start(parts, &config.assembly, config.store.keep_other_traces, boot).await {
-                    Ok(pipeline) => {
-                        if app.backend.set(Backend { store, pipeline }).is_err() {
-                            tracing::error!("the store was opened twice");
-                        }
-                        tracing::info!("the store is open");
-                        return;
-                    }
-                    Err(error) => anyhow::Error::from(error),
-                }
-            }
-            // Nothing but another configuration helps.
-            Ok(Err(error @ crate::store::Error::Setting(_))) => {
-                tracing::error!(%error, "the store cannot be opened with these settings; taking and forwarding goes on");
-                return;
-            }
-            Ok(Err(error)) => error.into(),
-            Err(error) => error.into(),
-        };
-        let error = format!("{error:#}");
-        if told.as_ref().is_none_or(|(before, at)| *before != error || at.elapsed() >= STORE_ERROR_AGAIN) {
-            tracing::error!(error, "the store cannot be opened; taking and forwarding goes on");
-            told = Some((error, Instant::now()));
-        }
-        tokio::select! {
-            () = closing.cancelled() => return,
-            () = tokio::time::sleep(STORE_RETRY) => {}
-        }
-    }
+/// What takes personal data and credentials out, when that is configured.
+fn redactor(config: &Config, journal: &Journal) -> Option<Arc<Redactor>> {
+    config.redact.enabled.then(|| Arc::new(Redactor::new(&config.redact, journal.secret("redaction"))))
 }
 
-/// What the pipeline asks of the pure half: every judging sees the rules in force then.
-fn mind(app: &App, cost: &iris_core::price::Config) -> ingest::Mind {
-    let rulebook = app.rulebook.clone();
-    let mind = ingest::Mind::new(move |tenant| rulebook.snapshot(tenant), Arc::clone(&app.settings), app.world.now);
-    // Checked when the configuration was read.
-    match Prices::with(cost) {
-        Ok(prices) => mind.priced(prices),
-        Err(problems) => {
-            tracing::warn!(?problems, "prices of cost.prices are left out");
-            mind
-        }
-    }
-}
-
-/// What the tools tell of this process.
 /// Sends what `log_trace` stores to a collector of its own, when there is one.
 fn exporter(
     target: Option<Target>,
@@ -341,10 +311,11 @@ fn exporter(
     Ok(Some(exporter))
 }
 
+/// What the tools tell of this process.
 fn facts(config: &Config, web: Option<&TcpListener>) -> Facts {
     let address = web.and_then(|listener| listener.local_addr().ok());
     Facts {
-        web: address.map(|address| format!("http://{address}")),
+        web: address.map(|address| format!("{}://{address}", if config.web.tls.is_on() { "https" } else { "http" })),
         retention_days: config.retention.days,
         sweep_interval_hours: config.retention.sweep_interval_hours,
         mcp_per_minute: config.web.rate_limit.mcp,
@@ -355,6 +326,7 @@ fn facts(config: &Config, web: Option<&TcpListener>) -> Facts {
         export: None,
         erase_within: config.erase.within(),
         forwards: false,
+        redactor: None,
     }
 }
 

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use crate::door;
 use crate::forward::{ForwardStatus, Forwarder, Lanes};
-use crate::ingest::{Admission, DoorCounters, LaneCounters, LaneLag, PipelineStatus, ReceiveCounters, RequestCounters};
+use crate::ingest::{
+    Admission, DoorCounters, LaneCounters, LaneLag, PipelineStatus, ReceiveCounters, RequestCounters, Verdicts,
+};
 use crate::journal::{Journal, LaneStatus};
 use crate::ops::{Family, Kind, Ops, Sample};
 use crate::rulebook::FileStatus;
@@ -187,6 +189,7 @@ struct Rooms {
     counters: Arc<ReceiveCounters>,
     admission: Admission,
     forward: Option<Lanes>,
+    verdicts: Option<Verdicts>,
 }
 
 /// The ops door over the running rooms.
@@ -195,7 +198,7 @@ pub(super) fn ops(
     journal: &Journal,
     counters: &Arc<ReceiveCounters>,
     admission: &Admission,
-    forwarder: Option<&Forwarder>,
+    (forwarder, verdicts): (Option<&Forwarder>, Option<&Verdicts>),
 ) -> Arc<Ops> {
     let rooms = Arc::new(Rooms {
         app: Arc::clone(app),
@@ -203,6 +206,7 @@ pub(super) fn ops(
         counters: Arc::clone(counters),
         admission: admission.clone(),
         forward: forwarder.map(Forwarder::lanes),
+        verdicts: verdicts.cloned(),
     });
     let (for_ready, for_state) = (Arc::clone(&rooms), Arc::clone(&rooms));
     Ops::new(move || for_ready.obstacle(), move || for_state.state(), move || rooms.families())
@@ -261,6 +265,13 @@ impl Rooms {
         let help = "Messages with a resource that named a tenant, sent with a key that may not";
         let ignored = load(&self.counters.tenants_ignored);
         families.push(Family::one("iris_tenant_attributes_ignored", help, Kind::Counter, ignored));
+        if let Some(verdicts) = &self.verdicts {
+            let (sent, lost) = verdicts.counts();
+            let help = "Verdicts journalled to be sent downstream";
+            families.push(Family::one("iris_verdicts_sent", help, Kind::Counter, sent));
+            let help = "Verdicts not sent downstream, because the journal had no room";
+            families.push(Family::one("iris_verdicts_lost", help, Kind::Counter, lost));
+        }
         if let Some(exporter) = &self.app.facts.export {
             let help = "Traces of log_trace that export.endpoint did not get";
             families.push(Family::one("iris_export_lost_traces", help, Kind::Counter, exporter.lost()));
@@ -272,6 +283,7 @@ impl Rooms {
                 .extend(PIPELINE.iter().map(|row| Family::one(row.name, row.help, row.kind, (row.read)(&pipeline))));
             families.extend(by(LAGS, "lane", pipeline.lanes.iter().map(|lag| (lag.lane.as_str(), lag))));
             families.push(unread(&pipeline));
+            families.extend(said(&pipeline));
         }
         families
     }
@@ -325,6 +337,16 @@ fn not_accepted(doors: &[(&'static str, &DoorCounters); 2]) -> Family {
 
 fn load(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
+}
+
+/// What was said of traces: by state, and by rules, whose names are an operator's.
+fn said(pipeline: &PipelineStatus) -> [Family; 2] {
+    let states = pipeline.said.states.iter().map(|(state, count)| ((*state).to_owned(), *count));
+    let rules = pipeline.said.failed.iter().map(|(rule, count)| (rule.clone(), *count));
+    [
+        Family::by("iris_verdicts", "Verdicts of settled traces", Kind::Counter, "state", states),
+        Family::by("iris_rules_failed", "Settled traces that a rule failed", Kind::Counter, "rule", rules),
+    ]
 }
 
 /// How long a refused append counts: who sends only to what is ready would never show that it is over.

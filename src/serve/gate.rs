@@ -12,7 +12,7 @@ use iris_core::contract::Scope;
 use iris_core::model::Tenant;
 
 use super::{Anonymous, Config, in_json, message};
-use crate::door::{self, Guard, Holder, KeyConfig, Keys, Rate, Unwelcome};
+use crate::door::{Guard, Holder, KeyConfig, KeyRing, Rate, Unwelcome};
 use crate::tools::Caller;
 
 /// The name under which everybody without a key is counted.
@@ -22,7 +22,7 @@ const NOBODY: &str = "";
 #[derive(Clone)]
 pub(super) struct Gate {
     guard: Arc<Guard>,
-    keys: Keys,
+    keys: KeyRing,
     anonymous: Anonymous,
     mcp: Arc<Rate>,
     api: Arc<Rate>,
@@ -34,12 +34,7 @@ impl Gate {
     /// # Errors
     /// A key that cannot be read, or that two names share.
     pub(super) fn new(config: &Config, keys: &[KeyConfig], address: std::net::SocketAddr) -> Result<Self, String> {
-        let known = Keys::read(keys)?;
-        let key = match (&config.api_key, &config.api_key_file) {
-            (Some(key), _) => Some(key.clone()),
-            (None, Some(path)) => Some(door::from_file("web.api_key_file", path)?),
-            (None, None) => None,
-        };
+        let file = config.api_key_file.clone().map(|path| ("web.api_key_file", path));
         let owner = Holder {
             name: "web.api_key".to_owned(),
             tenant: Tenant::local(),
@@ -48,10 +43,7 @@ impl Gate {
         };
         Ok(Self {
             guard: Arc::new(Guard::new(address, &config.allowed_hosts, &config.allowed_origins)),
-            keys: match key {
-                Some(key) => known.and(&key, owner)?,
-                None => known,
-            },
+            keys: KeyRing::read(keys, config.api_key.clone(), file, owner)?,
             anonymous: config.anonymous,
             mcp: Arc::new(Rate::per_minute(config.rate_limit.mcp)),
             api: Arc::new(Rate::per_minute(config.rate_limit.api)),
@@ -60,8 +52,9 @@ impl Gate {
 
     /// Who asks, and the name that is counted.
     fn admit(&self, request: &Request) -> Result<(Caller, String), Unwelcome> {
-        if !self.keys.is_empty() {
-            let holder = self.keys.admit(request.headers())?;
+        let keys = self.keys.now();
+        if !keys.is_empty() {
+            let holder = keys.admit(request.headers())?;
             return Ok((Caller::from(&*holder), holder.name.clone()));
         }
         let caller = match self.anonymous {

@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::{self, KeyConfig, Listen};
+use crate::door::{self, KeyConfig, Listen, TlsConfig};
 use crate::tools::App;
 use gate::{Gate, enter, refusal};
 
@@ -61,8 +61,10 @@ pub struct Config {
     #[serde(serialize_with = "crate::door::hidden")]
     #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
-    /// A file that holds the key, instead of `api_key`.
+    /// A file that holds the key, instead of `api_key`. Read again when it changes.
     pub api_key_file: Option<PathBuf>,
+    /// TLS at this door.
+    pub tls: TlsConfig,
     /// What a caller may do while no key is set: `all` or `read`.
     pub anonymous: Anonymous,
     /// Requests a minute that one caller may make.
@@ -109,6 +111,7 @@ impl Default for Config {
             listen: Listen::loopback(6920),
             api_key: None,
             api_key_file: None,
+            tls: TlsConfig::default(),
             anonymous: Anonymous::default(),
             rate_limit: RateLimit::default(),
             allow_unauthenticated: false,
@@ -136,6 +139,7 @@ impl Config {
         if self.api_key.is_some() && self.api_key_file.is_some() {
             problems.push("web.api_key: set either this or web.api_key_file".to_owned());
         }
+        problems.extend(self.tls.problems("web.tls"));
         problems
     }
 }
@@ -155,6 +159,7 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
     let gate = Gate::new(config, keys, address).map_err(std::io::Error::other)?;
+    let tls = config.tls.open("web.tls").map_err(std::io::Error::other)?;
     let new = {
         let app = Arc::clone(&app);
         move || Ok(Mcp::of_request(Arc::clone(&app)))
@@ -168,7 +173,7 @@ pub async fn serve(
         router = router.route("/v1/traces", otlp::routes(app, spans, message_bytes_max));
     }
     let router = router.fallback(api::no_route).layer(from_fn_with_state(gate, enter));
-    door::serve(listener, CONNECTIONS_MAX, router, cancel, DRAIN_MAX).await;
+    door::serve(listener, CONNECTIONS_MAX, tls, router, cancel, DRAIN_MAX).await;
     Ok(())
 }
 
@@ -186,7 +191,7 @@ pub async fn serve_handler<H: rmcp::ServerHandler>(
     let cancel = CancellationToken::new();
     let mcp = streamable::routes(new, message_bytes_max, &cancel);
     let router = Router::new().route("/mcp", mcp).fallback(api::no_route).layer(from_fn_with_state(gate, enter));
-    door::serve(listener, CONNECTIONS_MAX, router, cancel, DRAIN_MAX).await;
+    door::serve(listener, CONNECTIONS_MAX, None, router, cancel, DRAIN_MAX).await;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use iris_core::model::{EvalType, Evaluation, Tenant, Timestamp};
 
 use super::query::{Filter, Part};
 use super::reader::Reader;
-use super::spans::micros;
+use super::spans::{micros, timestamp};
 use super::{Error, page};
 
 /// Which evaluations, newest first. Absent filters let everything pass.
@@ -23,6 +23,37 @@ pub struct EvaluationQuery {
     pub limit: u32,
     /// How many to leave out first.
     pub offset: u64,
+}
+
+/// An evaluation that the sidecar made by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// When, without what is below a microsecond.
+    pub at: Timestamp,
+    /// Its id.
+    pub id: String,
+    /// Whose.
+    pub tenant: Tenant,
+}
+
+/// Those made between two times, oldest first, behind the one with the id `after` at the first of them.
+pub(super) fn judged_between(
+    reader: &Reader<'_>,
+    (since, until): (Timestamp, Timestamp),
+    after: &str,
+    most: usize,
+) -> Result<Vec<Judged>, Error> {
+    let sql = format!(
+        "SELECT epoch_us(created_at), id, tenant FROM evaluations WHERE inline AND created_at < ? \
+         AND (created_at > ? OR (created_at = ? AND id > ?)) ORDER BY created_at, id LIMIT {most}"
+    );
+    let bound = [micros(until), micros(since), micros(since), Value::Text(after.to_owned())];
+    let bound: Vec<&dyn duckdb::ToSql> = bound.iter().map(|value| value as &dyn duckdb::ToSql).collect();
+    reader.rows(&sql, &bound, |row| {
+        let read = || -> duckdb::Result<(i64, String, String)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
+        let (at, id, tenant) = read().map_err(Error::engine)?;
+        Ok(Judged { at: timestamp(at, 0), id, tenant: Tenant::new(&tenant) })
+    })
 }
 
 pub(super) fn list(reader: &Reader<'_>, tenant: &Tenant, query: &EvaluationQuery) -> Result<Part<Evaluation>, Error> {

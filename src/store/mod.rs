@@ -66,7 +66,7 @@ pub use config::Config;
 pub use costs::TraceCost;
 pub use damage::{Damage, Part as DamagedPart, repair};
 pub use error::Error;
-pub use listing::EvaluationQuery;
+pub use listing::{EvaluationQuery, Judged};
 pub use packed::Packed;
 pub use page::{Budget, Lost, PageRow, TracePage};
 pub use query::{Bounds, Loaded, Part, TraceQuery};
@@ -422,6 +422,18 @@ impl Store {
     pub async fn evaluation_page(&self, tenant: &Tenant, query: &EvaluationQuery) -> Result<Part<Evaluation>, Error> {
         let (tenant, query) = (tenant.clone(), query.clone());
         self.inner.readers.read(move |reader| listing::list(reader, &tenant, &query)).await
+    }
+
+    /// The evaluations that were made by themselves between two times, of all tenants, oldest first: at most so many,
+    /// behind the one with the id `after`.
+    pub async fn judged_between(
+        &self,
+        times: (Timestamp, Timestamp),
+        after: &str,
+        most: usize,
+    ) -> Result<Vec<Judged>, Error> {
+        let after = after.to_owned();
+        self.inner.readers.read(move |reader| listing::judged_between(reader, times, &after, most)).await
     }
 
     /// The figures of a window; both ends belong to it.

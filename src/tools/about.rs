@@ -45,6 +45,8 @@ pub struct Facts {
     pub reply_bytes_max: usize,
     /// How soon bytes of what was deleted are gone.
     pub erase_within: std::time::Duration,
+    /// Takes personal data and credentials out of what callers send, when that is configured.
+    pub redactor: Option<std::sync::Arc<iris_core::redact::Redactor>>,
 }
 
 /// Why a resource cannot be read.

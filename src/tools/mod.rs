@@ -21,6 +21,7 @@ mod preview_rule;
 mod proof;
 mod purge;
 mod query_sql;
+mod redacted;
 mod stored_text;
 mod trace_detail;
 
@@ -103,6 +104,7 @@ impl App {
     /// The contract's: see each tool.
     pub async fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Result<Value, Error> {
         self.admit(name, caller)?;
+        let arguments = self.redacted(name, arguments);
         self.dispatch(name, arguments, caller).await.map(|reply| self.shown(reply))
     }
 

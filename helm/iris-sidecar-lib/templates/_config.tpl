@@ -17,6 +17,19 @@
 forward:
   endpoint: {{ . | quote }}
   protocol: {{ $.forward.protocol }}
+  verdicts: {{ $.forward.verdicts }}
+  {{- if $.forward.caKey }}
+  {{- if not $.existingSecret }}{{ fail "forward.caKey: names a key of existingSecret, which is not set" }}{{ end }}
+  ca_file: {{ printf "%s/%s" (include "iris-sidecar.secrets" $) $.forward.caKey | quote }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* What is taken out before anything is kept or sent on. */}}
+{{- define "iris-sidecar.redact" -}}
+{{- if .redact.enabled }}
+redact:
+  enabled: true
 {{- end }}
 {{- end -}}
 
@@ -48,6 +61,7 @@ web:
 ops:
   listen: {{ printf "%s:%v" .opsAddress .ports.ops | quote }}
 {{- include "iris-sidecar.forward" . }}
+{{- include "iris-sidecar.redact" . }}
 retention:
   days: 1
   {{- if not .volume.source }}

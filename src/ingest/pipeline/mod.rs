@@ -15,6 +15,7 @@ mod decode;
 mod follow;
 mod judge;
 mod owner;
+mod said;
 mod shown;
 mod status;
 mod suspects;
@@ -42,6 +43,7 @@ use crate::store::{Boot, Store, Through};
 use follow::{Feeds, Follow};
 pub use judge::{Judge, Judging, Mind, Tell};
 use owner::{Command, Owner};
+pub use said::Said;
 pub use status::{LaneLag, PipelineStatus, SetAside};
 
 /// Bytes of journal records that are decoded and not yet taken by the writer: several times that in memory.

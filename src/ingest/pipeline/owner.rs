@@ -18,7 +18,7 @@ use super::decode::{Content, Decoded, read_again};
 use super::follow::{Arrived, Feeds};
 use super::status::NAMED_MAX;
 use super::suspects::{self, Suspects};
-use super::{Judging, LANES, LaneLag, Mind, PipelineStatus, SetAside};
+use super::{Judging, LANES, LaneLag, Mind, PipelineStatus, Said, SetAside};
 use crate::deleted::Deletions;
 use crate::journal::Journal;
 use crate::store::{self, Packed, Store, Through, Write};
@@ -101,6 +101,7 @@ pub(super) struct Owner {
     /// The settled position last sent, when, and whether rows went to the store since.
     settled_sent: (Settled, Instant, bool),
     judged: u64,
+    said: Said,
     rows: u64,
     unmapped: BTreeMap<&'static str, u64>,
     load_failures: u64,
@@ -135,6 +136,7 @@ impl Owner {
             lanes: Vec::new(),
             settled_sent: (settled, now, false),
             judged: 0,
+            said: Said::default(),
             rows: 0,
             unmapped: BTreeMap::new(),
             load_failures: 0,
@@ -454,6 +456,7 @@ impl Owner {
                 .push_back((judged.ticket, Judging { key, run_spans, evaluation: Arc::clone(&evaluation), previous }));
         }
         self.judged += 1;
+        self.said.add(&evaluation);
         self.settled_sent = (judged.settled_through, Instant::now(), false);
         let settled_through = through(judged.settled_through);
         self.outbox.push_back((Write::Judged { ticket: judged.ticket, trace, evaluation, settled_through }, None));
@@ -522,6 +525,9 @@ impl Owner {
         status.traces = self.rooms.assembler.counts();
         status.lanes.clone_from(&self.lanes);
         status.settled_through = self.rooms.assembler.settled();
+        if status.judged != self.judged {
+            status.said.clone_from(&self.said);
+        }
         status.judged = self.judged;
         status.judging = self.judgings;
         status.outbox = self.outbox.len() + usize::from(self.sending.is_some());

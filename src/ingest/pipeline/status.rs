@@ -18,6 +18,8 @@ pub struct PipelineStatus {
     pub settled_through: Settled,
     /// Traces judged.
     pub judged: u64,
+    /// What was said of them.
+    pub said: super::Said,
     /// Traces being judged.
     pub judging: usize,
     /// Writes that wait for the store's queue.

@@ -192,8 +192,8 @@ async fn what_was_acknowledged_is_in_the_journal_and_known_after_a_restart() {
         let (journal, recovered) = Journal::open(home.path(), &config, true, Arc::new(RealDisk)).unwrap();
         let counters = Arc::new(ReceiveCounters::default());
         let inlet = Inlet::new(journal.clone(), recovered.recent, true, Arc::clone(&counters));
-        let shared = Shared::new(inlet.clone(), Admission::with_bytes(MIB as u64, ROOMY), MIB, Keys::default());
-        let doors = Doors::open_with(&Setup::default().config, shared).await.unwrap();
+        let shared = Shared::new(inlet.clone(), Admission::with_bytes(MIB as u64, ROOMY), MIB, KeyRing::none());
+        let doors = Doors::open_with(&Setup::default().config, shared, None).await.unwrap();
         let to = doors.http().unwrap();
         assert_eq!(exchange(to, "POST", "/v1/traces", &[PROTOBUF], &body).await.status, 200);
         assert_eq!(count(&counters.http.traces.resent), round * 3, "known from before the restart");

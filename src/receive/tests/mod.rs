@@ -106,7 +106,7 @@ impl Stand {
         let keys = admitted(&config, &setup.keys).unwrap();
         let mut shared = Shared::new(inlet.clone(), admission.clone(), setup.body_bytes_max, keys);
         shared.read_timeout = setup.read_timeout;
-        let doors = Doors::open_with(&setup.config, shared).await.unwrap();
+        let doors = Doors::open_with(&setup.config, shared, None).await.unwrap();
         Self { doors, inlet, admission, counters, records, appending, _home: home }
     }
 

@@ -26,6 +26,7 @@ use prost::Message as _;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -91,6 +92,7 @@ pub struct Collector {
     address: SocketAddr,
     shared: Shared,
     running: Option<(JoinHandle<()>, CancellationToken)>,
+    tls: Option<TlsAcceptor>,
 }
 
 pub const LANES: [&str; 3] = ["traces", "logs", "metrics"];
@@ -98,7 +100,17 @@ pub const LANES: [&str; 3] = ["traces", "logs", "metrics"];
 impl Collector {
     /// Listens on a free port of loopback.
     pub async fn start() -> Self {
-        let mut collector = Self { address: "127.0.0.1:0".parse().unwrap(), shared: Shared::default(), running: None };
+        let mut collector =
+            Self { address: "127.0.0.1:0".parse().unwrap(), shared: Shared::default(), running: None, tls: None };
+        collector.start_again().await;
+        collector
+    }
+
+    /// Listens on a free port of loopback and speaks TLS only; with a CA, with clients that it vouches for only.
+    pub async fn start_tls(config: rustls::ServerConfig) -> Self {
+        let tls = Some(TlsAcceptor::from(Arc::new(config)));
+        let mut collector =
+            Self { address: "127.0.0.1:0".parse().unwrap(), shared: Shared::default(), running: None, tls };
         collector.start_again().await;
         collector
     }
@@ -119,7 +131,7 @@ impl Collector {
         let listener = socket.listen(64).unwrap();
         self.address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let task = tokio::spawn(listen(listener, self.shared.clone(), stop.clone()));
+        let task = tokio::spawn(listen(listener, self.tls.clone(), self.shared.clone(), stop.clone()));
         self.running = Some((task, stop));
     }
 
@@ -208,7 +220,7 @@ impl Collector {
     }
 }
 
-async fn listen(listener: TcpListener, shared: Shared, stop: CancellationToken) {
+async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Shared, stop: CancellationToken) {
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -219,10 +231,20 @@ async fn listen(listener: TcpListener, shared: Shared, stop: CancellationToken) 
         let hang_up = CancellationToken::new();
         let (shared, cut) = (shared.clone(), hang_up.clone());
         let service = hyper::service::service_fn(move |request| answer(request, shared.clone(), cut.clone()));
+        let tls = tls.clone();
         connections.spawn(async move {
             let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+            let served = async {
+                match tls {
+                    None => drop(builder.serve_connection(TokioIo::new(stream), service).await),
+                    Some(tls) => {
+                        let Ok(stream) = tls.accept(stream).await else { return };
+                        drop(builder.serve_connection(TokioIo::new(stream), service).await);
+                    }
+                }
+            };
             tokio::select! {
-                _ = builder.serve_connection(TokioIo::new(stream), service) => {}
+                () = served => {}
                 () = hang_up.cancelled() => {}
             }
         });

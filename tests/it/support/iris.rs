@@ -24,6 +24,16 @@ const START_MAX: Duration = Duration::from_secs(60);
 const STOP_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// A certificate or key of `tests/cases/tls`.
+pub fn tls(name: &str) -> Vec<u8> {
+    std::fs::read(tls_path(name)).unwrap()
+}
+
+/// Where it lies.
+pub fn tls_path(name: &str) -> String {
+    format!("{}/tests/cases/tls/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
 /// A sidecar that runs, or ran. Dropping it kills it and deletes its home.
 pub struct Iris {
     home: TempDir,
@@ -45,7 +55,9 @@ impl Iris {
     /// The same, without starting it: for tests that put files into its home first.
     pub fn prepared(settings: &[(&str, &str)]) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(30)).build().unwrap();
+        let ca = reqwest::Certificate::from_pem(&tls("ca.crt")).unwrap();
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(30)).tls_certs_only([ca]);
+        let client = client.build().unwrap();
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("home")).unwrap();
@@ -118,7 +130,8 @@ impl Iris {
             return false;
         }
         self.runtime = runtime;
-        let asked = self.client.get(format!("http://{}/readyz", self.door("ops"))).send().await;
+        let scheme = if self.settings.contains_key("IRIS__OPS__TLS__CERT_FILE") { "https" } else { "http" };
+        let asked = self.client.get(format!("{scheme}://{}/readyz", self.door("ops"))).send().await;
         asked.is_ok_and(|answer| answer.status() == 200)
     }
 

@@ -13,6 +13,10 @@ use regex_automata::{Anchored, Input};
 use super::secret::entropy;
 use super::{Apart, Exposes, Hit, Standing, context, reserved};
 
+/// What is found because of the name beside it.
+pub(super) const SECRET_ASSIGNMENT: &str = "secret_assignment";
+pub(super) const PASSWORD_ASSIGNMENT: &str = "password_assignment";
+
 /// What a name means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
@@ -228,7 +232,7 @@ pub(super) fn find<'w>(
         let found = Bound { text, word: *word, name: name.clone(), gap, firm: firm.is_some() };
         if let Some((bytes, standing)) = found.judge(&value, providers) {
             free_from = bytes.end;
-            let label = if *word == Word::Password { "password_assignment" } else { "secret_assignment" };
+            let label = if *word == Word::Password { PASSWORD_ASSIGNMENT } else { SECRET_ASSIGNMENT };
             hits.put(Hit { bytes, label, exposes: Exposes::Credential, standing });
         }
     }
@@ -261,7 +265,7 @@ fn beside(text: &str, providers: &[(usize, usize, bool)], hits: &mut Apart) {
             && entropy(secret) >= 3.0
         {
             let standing = if reserved::is_stand_in(secret) { Standing::TestValue } else { Standing::Live };
-            hits.put(Hit { bytes: value, label: "secret_assignment", exposes: Exposes::Credential, standing });
+            hits.put(Hit { bytes: value, label: SECRET_ASSIGNMENT, exposes: Exposes::Credential, standing });
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Hit, Standing, card, context, email, iban, pattern, secret, ssn};
+use super::{Hit, Standing, card, context, email, iban, pattern, placeholders, secret, ssn};
 use crate::text::View;
 
 /// How many bytes of decoded runs are searched.
@@ -129,7 +129,8 @@ fn may_hold(decoded: &str) -> bool {
     !decoded.is_ascii()
         || decoded.contains('@')
         || decoded.bytes().filter(u8::is_ascii_digit).count() >= DIGITS_MIN
-        || decoded.contains(['(', '[', '{']) && decoded.to_ascii_lowercase().contains("at")
+        || decoded.contains(['(', '[', '{'])
+            && (decoded.to_ascii_lowercase().contains("at") || decoded.contains("[REDACTED:"))
         || secret::has_word(decoded)
         || !dense(decoded).is_empty()
         || may_escape(decoded) && ESCAPE.is_match(decoded)
@@ -155,6 +156,9 @@ fn escaped(text: &str) -> impl Iterator<Item = Range<usize>> {
 }
 
 fn live(decoded: &str) -> Option<Hit> {
+    if let Some(hit) = placeholders(decoded).find_map(|placeholder| placeholder.hit()) {
+        return Some(hit);
+    }
     let view = View::folded(decoded);
     [secret::find, card::find, ssn::find, iban::find, email::find]
         .iter()

@@ -21,6 +21,7 @@ mod national_id;
 mod outline;
 mod passport;
 mod phone;
+mod placeholder;
 pub mod reserved;
 mod secret;
 mod shape;
@@ -41,7 +42,13 @@ use crate::text::{View, position};
 
 pub use email::{address, addresses};
 pub use phone::{key as number, numbers};
+pub use placeholder::{Placeholder, UNREAD, placeholder, placeholders};
 pub use secret::Places;
+
+/// Whether a finding is one only because of the name beside it: elsewhere the same value is not found.
+pub fn is_known_by_name(label: &str) -> bool {
+    matches!(label, bound::SECRET_ASSIGNMENT | bound::PASSWORD_ASSIGNMENT)
+}
 
 /// What a hit exposes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,7 +112,8 @@ const NUMBER_AROUND: usize = 96;
 pub struct Findings {
     /// In the order of the text, no two overlapping.
     pub hits: Vec<Hit>,
-    /// More stands encoded in the text than was decoded: that there is no live hit says nothing then.
+    /// More stands encoded in the text than was decoded, or a part of it was withheld: that there is no live hit says
+    /// nothing then.
     pub is_cut: bool,
 }
 
@@ -114,6 +122,11 @@ pub struct Findings {
 pub fn find_all(view: &View<'_>, places: &Places) -> Findings {
     let text = view.text();
     let mut kept = Apart::default();
+    let mut is_unread = false;
+    for placeholder in placeholders(text) {
+        is_unread |= placeholder.label == UNREAD;
+        placeholder.hit().into_iter().for_each(|hit| kept.put(hit));
+    }
     for hit in secret::find_at(text, places).into_iter().chain(email::find(view)) {
         kept.put(hit);
     }
@@ -130,7 +143,7 @@ pub fn find_all(view: &View<'_>, places: &Places) -> Findings {
     for hit in behind.hits {
         kept.put(hit);
     }
-    Findings { hits: kept.into_hits(), is_cut: behind.is_cut }
+    Findings { hits: kept.into_hits(), is_cut: behind.is_cut || is_unread }
 }
 
 /// The stretches of a text in which numbers stand, with what is around them, none overlapping.

@@ -197,6 +197,11 @@ static WORDS: LazyLock<Option<(AhoCorasick, Vec<usize>)>> = LazyLock::new(|| {
     Some((words.ok()?, owners))
 });
 
+/// The names of all kinds.
+pub(super) fn labels() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|kind| kind.label)
+}
+
 /// Finds them.
 pub fn find(view: &View<'_>) -> Vec<Hit> {
     let text = view.text();

@@ -246,6 +246,11 @@ pub fn find_at(text: &str, places: &Places) -> Vec<Hit> {
     hits.into_hits()
 }
 
+/// The names of all rows.
+pub(super) fn labels() -> impl Iterator<Item = &'static str> {
+    TABLE.entries.iter().map(|entry| entry.id.as_str())
+}
+
 /// Whether a word stands in the text without which nothing is found.
 pub(super) fn has_word(text: &str) -> bool {
     TABLE.lexicon().is_none_or(|words| words.is_in(text)) || text.bytes().filter(|b| *b == b'.').count() > 1

@@ -16,17 +16,20 @@ mod decode;
 mod events;
 mod hash;
 mod json;
+mod masked;
 mod schema;
 mod tally;
 mod value;
 mod walk;
 mod wire;
+mod writer;
 
 use crate::model::{Lane, RawLog, TraceId};
 
 pub use decode::{decode_logs, decode_spans};
 pub use events::has_log_event;
 pub use hash::{content_hash_log, content_hash_span};
+pub use masked::{BODY, Texts, masked};
 
 /// How a body is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

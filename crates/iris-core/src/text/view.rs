@@ -66,7 +66,8 @@ impl<'a> View<'a> {
         TextSpan::of(self.raw, self.raw_bytes(bytes))
     }
 
-    fn raw_bytes(&self, bytes: Range<usize>) -> Range<usize> {
+    /// The same in bytes of the raw text.
+    pub fn raw_bytes(&self, bytes: Range<usize>) -> Range<usize> {
         if self.pieces.is_empty() {
             return bytes;
         }

@@ -11,7 +11,7 @@ const FILE_LINES_MAX: usize = 600;
 const CORE_FLOORS: &[&[&str]] = &[
     &["model", "text"],
     &["otlp", "detect", "price", "citation"],
-    &["dialect", "rules", "judge"],
+    &["dialect", "rules", "judge", "redact"],
     &["assemble", "evaluate"],
     &["proof"],
     &["contract"],

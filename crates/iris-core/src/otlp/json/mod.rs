@@ -10,13 +10,12 @@
 mod lex;
 mod number;
 mod scalar;
-mod writer;
 
 use self::lex::Lexer;
-use self::writer::Writer;
 use super::schema::{Field, Kind, Message, request};
 use super::tally::Tally;
 use super::wire::LEN;
+use super::writer::Writer;
 use super::{Limits, Stop, Walked};
 use crate::model::Lane;
 

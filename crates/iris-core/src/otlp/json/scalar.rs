@@ -6,9 +6,9 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::super::Stop;
 use super::super::schema::{Field, Id, Kind};
+use super::super::writer::{Begun, Writer};
 use super::Json;
 use super::number;
-use super::writer::{Begun, Writer};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,

@@ -179,6 +179,11 @@ const fn many(number: u8, name: &'static str, json: &'static str, kind: Kind) ->
     Field { number, name, json, kind, is_list: true, wire: kind.wire() }
 }
 
+/// Whether a message is a `KeyValue`.
+pub(super) fn is_attribute(message: &'static Message) -> bool {
+    std::ptr::eq(message, &common::ATTRIBUTE)
+}
+
 /// The request message of a lane.
 pub(super) fn request(lane: Lane) -> &'static Message {
     match lane {

@@ -100,20 +100,29 @@ struct Known {
     returned: Contacts,
 }
 
-/// Addresses and telephone numbers, each in one spelling.
+/// Addresses and telephone numbers, each in one spelling, and what redaction left of others.
 #[derive(Default)]
 struct Contacts {
     addresses: BTreeSet<String>,
     numbers: BTreeSet<String>,
+    /// Labels and numbers of placeholders.
+    replaced: BTreeSet<(String, u64)>,
 }
 
 impl Contacts {
     fn add(&mut self, view: &View<'_>) {
         self.addresses.extend(detect::addresses(view));
         self.numbers.extend(detect::numbers(view));
+        // Of one without a number it is not known which value it stands for.
+        let known = detect::placeholders(view.text()).filter(|one| one.number > 0);
+        self.replaced.extend(known.map(|one| (one.label.to_owned(), one.number)));
     }
 
     fn holds(&self, hit: &Hit, found: &str) -> bool {
+        if let Some(one) = detect::placeholders(found).next().filter(|one| one.bytes == (0..found.len())) {
+            return matches!(hit.label, "email" | "phone")
+                && self.replaced.contains(&(one.label.to_owned(), one.number));
+        }
         match hit.label {
             "email" => detect::address(found).is_some_and(|address| self.addresses.contains(&address)),
             "phone" => self.numbers.contains(&detect::number(found)),

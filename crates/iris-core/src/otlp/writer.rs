@@ -3,7 +3,7 @@
 //! The length of a small message is put in when it ends, which moves the few bytes it has. That of a large one
 //! is kept until all is written, so that a large value inside many messages is not moved once for each.
 
-use super::super::wire::{put_varint, varint_len};
+use super::wire::{put_varint, varint_len};
 
 /// From here on a message is large. A message may lie in a hundred others, so this bounds what moves.
 const LARGE_BYTES: usize = 16 << 10;

@@ -1,0 +1,171 @@
+//! Operations, as they go wrong in the field: what of it a process can show. Each test bears the id of its case.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::collector::Collector;
+use crate::support::iris::Iris;
+use crate::support::spans::{agent_run, request, span, trace_hex};
+
+const PROTOBUF: &str = "application/x-protobuf";
+const WAIT: Duration = Duration::from_secs(30);
+
+fn is_judged(detail: &Value) -> bool {
+    detail["evals"].as_array().is_some_and(|evals| !evals.is_empty())
+}
+
+fn path(trace: u64) -> String {
+    format!("/api/v1/traces/{}", trace_hex(trace))
+}
+
+/// A sidecar with a configuration file.
+async fn with_file(text: &str, settings: &[(&str, &str)]) -> Iris {
+    let mut all = settings.to_vec();
+    all.push(("IRIS__ASSEMBLY__QUIET_MS", "200"));
+    all.push(("IRIS__ASSEMBLY__SETTLE_MS", "200"));
+    let mut iris = Iris::prepared(&all);
+    std::fs::write(iris.home().join("config.yaml"), text).unwrap();
+    iris.start_again().await;
+    iris
+}
+
+fn files(folder: &Path, each: &mut dyn FnMut(&Path, &[u8])) {
+    for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            files(&entry.path(), each);
+        } else if kind.is_file() && entry.file_name() != "config.yaml" {
+            each(&entry.path(), &std::fs::read(entry.path()).unwrap());
+        }
+    }
+}
+
+fn holds(bytes: &[u8], what: &str) -> bool {
+    bytes.windows(what.len()).any(|window| window == what.as_bytes())
+}
+
+/// Scenario: names of fields and a pattern are to be taken out; values under them stand in JSON inside a text attribute,
+/// in tool arguments and in the answer.
+/// Guarantees: none of them is in a file, an answer or a forwarded byte; ids, times, tokens and the verdict's state are as
+/// without.
+#[tokio::test(flavor = "multi_thread")]
+async fn g10_01_fields_and_patterns_of_the_operator_are_taken_out() {
+    let collector = Collector::start().await;
+    let text = "redact:\n  enabled: true\n  keys: [given_name, api_key]\n  patterns: ['[0-9-]{12,15}']\n";
+    let mut iris = with_file(text, &[("IRIS__FORWARD__ENDPOINT", &collector.endpoint())]).await;
+    let gone = ["Olewald", "k-93-blue", "1234-6789-123"];
+    let inside = json!({"user": {"given_name": gone[0]}, "api_key": gone[1], "v": gone[2]}).to_string();
+    let mut run = agent_run(1, 3, &format!("Done. {inside}"));
+    run[0].attributes.extend(span(1, 1, "x", Vec::new()).attributes);
+    iris.post("traces", PROTOBUF, request(run)).await.unwrap();
+    let detail = iris.until("web", &path(1), WAIT, is_judged).await;
+    assert_eq!(detail["spans"].as_array().unwrap().len(), 3);
+    assert_eq!(detail["evals"][0]["verdict"]["state"], "pass", "{detail}");
+    let logged = json!({"agent_name": "a", "output": inside, "tool_calls": [{"tool_name": "t", "input": {"given_name": gone[0], "x": gone[2]}}]});
+    assert_eq!(iris.tool("log_trace", &logged).await.0, 200);
+    collector.until("the trace", |collector| !collector.bodies("traces").is_empty()).await;
+    let all = iris.get("web", "/api/v1/traces").await.1;
+    assert!(iris.terminate().await.success());
+    for what in gone {
+        assert!(!detail.to_string().contains(what) && !all.contains(what) && !iris.log().contains(what), "{what}");
+        collector.taken("traces").iter().for_each(|taken| assert!(!holds(&taken.body, what), "{what} was sent on"));
+        files(&iris.home(), &mut |file, bytes| assert!(!holds(bytes, what), "{what} in {}", file.display()));
+    }
+}
+
+/// Scenario: only attributes that hold no content are kept; an answer with an address in it comes.
+/// Guarantees: tokens and names are there, no text is anywhere, the verdict says that what it needs was not there, and a
+/// later evaluation says so too.
+#[tokio::test(flavor = "multi_thread")]
+async fn g10_03_content_can_be_left_out() {
+    let text = "redact:\n  enabled: true\n  kept_attributes: [gen_ai.operation.name, gen_ai.agent.name, gen_ai.request.model]\n";
+    let mut iris = with_file(text, &[]).await;
+    iris.post("traces", PROTOBUF, request(agent_run(1, 2, "Mail jane.harlow@quayhaven.io or the warden.")))
+        .await
+        .unwrap();
+    let detail = iris.until("web", &path(1), WAIT, is_judged).await;
+    assert_eq!(detail["trace"]["agent_name"], "harbor_guide");
+    assert_eq!((&detail["trace"]["input"], &detail["trace"]["output"]), (&Value::Null, &Value::Null));
+    let verdict = &detail["evals"][0]["verdict"];
+    assert_eq!((&verdict["state"], &verdict["basis"]), (&json!("unknown"), &json!("required_evidence_missing")));
+    let (status, reply) = iris.tool("evaluate_output", &json!({"trace_id": trace_hex(1)})).await;
+    assert_eq!(status, 200);
+    let skipped = |rule: &str| {
+        reply["rule_results"].as_array().unwrap().iter().any(|one| one["ruleName"] == rule && one["skipped"] == true)
+    };
+    assert!(skipped("no_pii") && skipped("non_empty_output"), "{reply}");
+    let logged =
+        json!({"agent_name": "a", "input": "the warden asks", "output": "the warden answers", "tool_calls": []});
+    assert_eq!(iris.tool("log_trace", &logged).await.0, 200);
+    assert!(iris.terminate().await.success());
+    for what in ["warden", "harlow", "How warm"] {
+        files(&iris.home(), &mut |file, bytes| assert!(!holds(bytes, what), "{what} in {}", file.display()));
+    }
+}
+
+/// Scenario: settings with a typing error, a pattern that is none, a number that is none.
+/// Guarantees: it does not start, and names the key and the one that was meant; never does it run without redaction because
+/// of a typing error.
+#[tokio::test(flavor = "multi_thread")]
+async fn g10_05_a_typing_error_is_refused() {
+    for (text, env, said) in [
+        ("redcat: {enabled: true}", None, "did you mean `redact`"),
+        ("redact: {enabeld: true}", None, "did you mean `redact.enabled`"),
+        ("redact: {enabled: true, patterns: ['(']}", None, "redact.patterns[0]"),
+        ("redact: {keys: [name]}", None, "redact.enabled"),
+        ("eval: {critcalRules: []}", None, "eval.critical_rules"),
+        ("", Some(("IRIS__RETENTION__DAYS", "abc")), "retention.days"),
+        ("", Some(("IRIS__REDACT__ENABLE", "true")), "did you mean `redact.enabled`"),
+    ] {
+        let settings: Vec<(&str, &str)> = env.into_iter().collect();
+        let mut iris = Iris::prepared(&settings);
+        std::fs::write(iris.home().join("config.yaml"), text).unwrap();
+        let (status, log) = iris.start_refused().await;
+        assert_eq!(status.code(), Some(64), "{text} {env:?}");
+        assert!(log.contains(said), "{text} {env:?}: {log}");
+    }
+}
+
+/// Scenario: traces of many agents with names that are no label, of which some leak.
+/// Guarantees: a counter tells verdicts by state and another failures by rule, fit for an alert; no agent's name is a label,
+/// and there are no more lines for more agents.
+#[tokio::test(flavor = "multi_thread")]
+async fn g10_09_verdicts_are_counted_under_bounded_labels() {
+    let iris = Iris::start(&[("IRIS__ASSEMBLY__QUIET_MS", "100"), ("IRIS__ASSEMBLY__SETTLE_MS", "100")]).await;
+    let mut lines = Vec::new();
+    for round in 0..2 {
+        for number in 0..20 {
+            let trace = round * 20 + number + 1;
+            let answer = if number < 7 { "Write to jane.harlow@quayhaven.io." } else { "It is 18 C in the harbor." };
+            let mut run = agent_run(trace, 2, answer);
+            let name = run[0].attributes.iter_mut().find(|one| one.key == "gen_ai.agent.name").unwrap();
+            let odd = format!("agent \"{trace}\"\n{{x=\"1\"}} \\");
+            name.value.as_mut().unwrap().value =
+                Some(opentelemetry_proto::tonic::common::v1::any_value::Value::StringValue(odd));
+            iris.post("traces", PROTOBUF, request(run)).await.unwrap();
+        }
+        for number in 0..20 {
+            iris.until("web", &path(round * 20 + number + 1), WAIT, is_judged).await;
+        }
+        let wanted = 7 * (round + 1);
+        let deadline = std::time::Instant::now() + WAIT;
+        let text = loop {
+            let text = iris.get("ops", "/metrics").await.1;
+            if text.contains(&format!("iris_rules_failed_total{{rule=\"no_pii\"}} {wanted}")) {
+                break text;
+            }
+            assert!(std::time::Instant::now() < deadline, "{text}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        assert!(text.contains(&format!("iris_verdicts_total{{state=\"fail\"}} {wanted}")), "{text}");
+        assert!(!text.contains("agent \\\"") && !text.contains("{x="), "{text}");
+        lines.push(
+            text.lines()
+                .filter(|line| line.starts_with("iris_verdicts") || line.starts_with("iris_rules_failed"))
+                .count(),
+        );
+    }
+    assert_eq!(lines[0], lines[1]);
+}
