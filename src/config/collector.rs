@@ -432,7 +432,7 @@ service:
         assert!(typo.contains("did you mean `redact`"), "{typo}");
         let unnamed = refused("extensions: [health_check]", "extensions: [health_check, iris]");
         assert!(unnamed.contains("service.extensions"), "{unnamed}");
-        let beside = refused("web: {listen: \"off\"}\nreceivers:", "receivers:");
+        let beside = refused("\nweb: {listen: \"off\"}\nreceivers:\n", "\nreceivers:\n");
         assert!(beside.contains("extensions.iris"), "{beside}");
     }
 

@@ -99,8 +99,9 @@ impl Meta {
         self.tenant.as_str()
     }
 
-    pub(super) fn is_otlp(&self) -> bool {
-        self.kind == Some(Kind::Otlp)
+    /// Whether it may come again and must then be known by its hash: a message, or a verdict.
+    pub(super) fn may_come_again(&self) -> bool {
+        matches!(self.kind, Some(Kind::Otlp | Kind::Verdict))
     }
 
     /// The record; `None` for an opening.

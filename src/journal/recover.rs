@@ -30,7 +30,7 @@ pub struct Recovered {
     pub records: u64,
     /// Records on disk that this program cannot read, kept for one that can.
     pub unknown: u64,
-    /// Hashes of the newest OTLP messages, oldest first, at most [`RECENT_HASHES_MAX`].
+    /// Hashes of the newest OTLP messages and verdicts, oldest first, at most [`RECENT_HASHES_MAX`].
     pub recent: Vec<u128>,
     /// Damaged places, at most 1,000.
     pub damage: Vec<Damage>,
@@ -174,7 +174,7 @@ fn walk(
                 walk.last = walk.last.max(*seq);
                 walk.is_empty = false;
                 walk.records += 1;
-                if meta.is_otlp() {
+                if meta.may_come_again() {
                     found.recent.push_back((*seq, meta.hash));
                     if found.recent.len() > RECENT_HASHES_MAX {
                         found.recent.pop_front();

@@ -175,9 +175,11 @@ fn in_json(trace: u64, answer: &str) -> Bytes {
 /// Everything that a run answered to be compared: what was said of each trace, by its number.
 type Said = BTreeMap<String, Value>;
 
-/// The verdict and what each rule saw, without offsets, which count the text as it is stored.
+/// The verdict and what each rule for safety saw, without offsets, which count the text as it is stored.
 fn said(evaluation: &Value) -> Value {
-    let results = evaluation["rule_results"].as_array().unwrap().iter().map(|result| {
+    let results = evaluation["rule_results"].as_array().unwrap().iter();
+    // How long a text is and which words it shares with another is measured on the text as it is stored.
+    let results = results.filter(|result| result["category"] == "safety").map(|result| {
         let evidence = result["evidence"].as_array().cloned().unwrap_or_default();
         let labels: Vec<Value> = evidence.iter().map(|one| json!([one["label"], one["class"]])).collect();
         let is_pii = result["ruleName"] == "no_pii";
@@ -214,7 +216,7 @@ async fn send(iris: &Iris) -> Said {
             "agent_name": format!("agent of {MAIL}"), "input": format!("Who is {MAIL}?"), "output": answer, "evaluate": true,
             "tool_calls": [{"tool_name": "find", "input": {"password": PASSWORD, "list": [leak(), CARD.parse::<u64>().unwrap()]}, "output": leak()}],
             "metadata": {"note": leak(), MAIL: "key"}, "session_id": MAIL,
-            "spans": [{"name": format!("for {MAIL}"), "kind": "AGENT", "start_time": "2026-12-01T10:00:00Z", "status_message": leak(),
+            "spans": [{"name": format!("for {MAIL}"), "kind": "INTERNAL", "start_time": "2026-12-01T10:00:00Z", "status_message": leak(),
                 "attributes": {"x": leak()}, "events": [{"name": MAIL, "timestamp": "2026-12-01T10:00:00Z", "attributes": {"y": leak()}}]}],
         });
         let (status, reply) = iris.tool("log_trace", &logged).await;
@@ -295,7 +297,8 @@ async fn seen(iris: &mut Iris, collector: &Collector) -> Vec<String> {
 /// Scenario: the same telemetry, full of personal data and credentials in every place that every signal has, goes by
 /// every door to a sidecar that redacts and to one that does not; both forward, and are stopped.
 /// Guarantees: the first has nothing of it in a file, an answer, a forwarded byte, a log line or a metric, and says of
-/// every trace and text what the second says. That second one has it, so this test can see it.
+/// every trace and text what the second says: the same verdict for the same reasons. That second one has it, so this test
+/// can see it.
 #[tokio::test(flavor = "multi_thread")]
 async fn g10_11_what_is_redacted_is_nowhere_and_verdicts_are_the_same() {
     let mut told = Vec::new();

@@ -61,12 +61,18 @@ fn settings(endpoint: &str) -> [(&str, &str); 5] {
     ]
 }
 
-async fn judged(iris: &Iris, trace: u64) -> Value {
+/// Waits until a version of a trace is judged and stored: what is shown before is not what is sent.
+async fn stored(iris: &Iris, trace: u64, version: usize) -> Value {
     let path = format!("/api/v1/traces/{}", trace_hex(trace));
-    let is_judged = |detail: &Value| {
-        detail["trace"]["in_progress"] == false && detail["evals"].as_array().is_some_and(|evals| !evals.is_empty())
+    let is_stored = |detail: &Value| {
+        let evaluations = detail["evals"].as_array().map_or(0, Vec::len);
+        detail["trace"]["in_progress"] == false && detail["trace"]["version"] == version && evaluations >= version
     };
-    iris.until("web", &path, WAIT, is_judged).await
+    iris.until("web", &path, WAIT, is_stored).await
+}
+
+async fn judged(iris: &Iris, trace: u64) -> Value {
+    stored(iris, trace, 1).await
 }
 
 /// Scenario: a trace that leaks and one that does not are judged; a tool evaluates the first again; then a late span
@@ -93,7 +99,7 @@ async fn g10_06_verdicts_arrive_on_the_ids_of_what_was_judged() {
         for (trace, detail) in [(1, &first), (2, &second)] {
             let told = by_trace[trace_hex(trace).as_str()];
             let evaluation = &detail["evals"][0];
-            assert_eq!(evaluation["id"], *told.evaluation);
+            assert_eq!(evaluation["id"], *told.evaluation, "{:#}\n{all:#?}", detail["evals"]);
             assert_eq!(evaluation["verdict"]["state"], *told.label);
             assert_eq!((told.span.as_str(), &told.supersedes), ("0000000000000001", &None));
             assert_eq!(evaluation["score"].as_f64(), told.score);
@@ -111,15 +117,12 @@ async fn g10_06_verdicts_arrive_on_the_ids_of_what_was_judged() {
             request(vec![late])
         };
         iris.post("traces", PROTOBUF, late(3, "It is 18 C in the harbor.")).await.unwrap();
-        let more =
-            |wanted: usize| move |detail: &Value| detail["evals"].as_array().is_some_and(|evals| evals.len() >= wanted);
-        let path = format!("/api/v1/traces/{}", trace_hex(2));
-        iris.until("web", &path, WAIT, more(2)).await;
+        stored(&iris, 2, 2).await;
         let root = agent_run(2, 2, leak).remove(0);
         let mut again = span(2, 4, "invoke_agent harbor_guide", root.attributes);
         again.parent_span_id = Vec::new();
         iris.post("traces", PROTOBUF, request(vec![again])).await.unwrap();
-        let detail = iris.until("web", &path, WAIT, more(3)).await;
+        let detail = stored(&iris, 2, 3).await;
         collector.until("the changed verdict", |collector| verdicts(collector).len() >= 3).await;
         let all = verdicts(&collector);
         assert_eq!(all.len(), 3, "{all:#?}");
