@@ -191,7 +191,7 @@ fn exporters(file: &Value, used: &Used, told: &mut Translated) {
         let is_plain = settings.pointer("/tls/insecure") == Some(&Value::Bool(true));
         match settings.get("endpoint").and_then(Value::as_str) {
             Some(endpoint) if endpoint.contains("://") => {
-                keys::set(&mut told.tree, "forward.endpoint", json!(endpoint))
+                keys::set(&mut told.tree, "forward.endpoint", json!(endpoint));
             }
             Some(endpoint) => {
                 let scheme = if is_plain { "http" } else { "https" };

@@ -74,7 +74,7 @@ impl<T> Fresh<T> {
                 tracing::info!(?files, "read again, because they changed");
             }
             Err(error) => {
-                tracing::error!(error, "the files changed and cannot be used; what was read before stays in force")
+                tracing::error!(error, "the files changed and cannot be used; what was read before stays in force");
             }
         }
     }

@@ -89,16 +89,11 @@ impl Sidecar {
     async fn begin(config: Config, home: &Path, is_alone: bool) -> anyhow::Result<Self> {
         harden();
         let home = Home::take(home)?;
-        let (downstream, own) = (config.forward.clone(), listeners(&config));
-        let (export, of_export) = (config.export.clone(), own.clone());
-        let target = tokio::task::spawn_blocking(move || Target::new(&downstream, downstream.origin, &own)).await??;
-        let export =
-            tokio::task::spawn_blocking(move || export.target(&of_export)).await?.context("export.endpoint")?;
+        let (target, export) = targets(&config).await?;
         let memory = ingest::limit_bytes();
         let folder = home.path().to_owned();
         let deleted = tokio::task::spawn_blocking(move || Deletions::open(&folder)).await?;
         let deleted = deleted.context("the list of deleted traces cannot be opened")?;
-        let message_bytes_max = config.mcp.message_bytes();
         let (journal, recovered) = open_journal(&config, &home, target.is_some() || is_alone).await?;
         for damage in &recovered.damage {
             tracing::error!(?damage, "the journal is damaged here; what it held there is lost");
@@ -112,16 +107,15 @@ impl Sidecar {
         redactor.iter().for_each(|redactor| inlet.redact(redactor));
         let (closing, ending, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
         // Files that cannot be used are named before anything is open.
-        config.web.tls.open("web.tls").map_err(anyhow::Error::msg)?;
+        let ops_tls = config.ops.tls.open("ops.tls").and_then(|tls| config.web.tls.open("web.tls").map(|_| tls));
+        let ops_tls = ops_tls.map_err(anyhow::Error::msg)?;
         let web = listen("web", "web.listen", config.web.listen).await?;
         let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
         let spans = serve::Spans { inlet: inlet.clone(), admission: admission.clone() };
         let doors = Doors::open(&config.receive, &config.keys, inlet, admission.clone(), memory).await?;
         let forwarder = target.map(|target| forward::start(&journal, &target, None, &deleted, &ending)).transpose()?;
-        if is_alone && forwarder.is_none() {
-            for lane in Lane::ALL {
-                tasks.spawn(forward::keep_unsent(journal.clone(), lane, ending.clone()));
-            }
+        for lane in Lane::ALL.into_iter().filter(|_| is_alone && forwarder.is_none()) {
+            tasks.spawn(forward::keep_unsent(journal.clone(), lane, ending.clone()));
         }
         let telling = opening::telling(&config, &home, &journal, known, forwarder.as_ref());
         let verdicts = telling.as_ref().map(|(verdicts, _)| verdicts.clone());
@@ -150,20 +144,9 @@ impl Sidecar {
         let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
         let ops = state::ops(&app, &journal, &counters, &admission, (forwarder.as_ref(), verdicts.as_ref()));
         if let Some(listener) = ops_listener {
-            let tls = config.ops.tls.open("ops.tls").map_err(anyhow::Error::msg)?;
-            tasks.spawn(watched("ops", ops::serve(listener, tls, Arc::clone(&ops), ending.clone())));
+            tasks.spawn(watched("ops", ops::serve(listener, ops_tls, Arc::clone(&ops), ending.clone())));
         }
-        if let Some(listener) = web {
-            let (app, closing, web, keys) =
-                (Arc::clone(&app), closing.clone(), config.web.clone(), config.keys.clone());
-            let serving =
-                async move { serve::serve(listener, &web, &keys, message_bytes_max, app, Some(spans), closing).await };
-            tasks.spawn(watched("web", serving));
-        }
-        let (folder, for_socket) = (home.path().to_owned(), closing.clone());
-        let for_app = Arc::clone(&app);
-        let serving = async move { serve::listen_socket(&folder, for_app, message_bytes_max, for_socket).await };
-        tasks.spawn(watched("socket", serving));
+        serve_questions(web, spans, &app, &config, &home, (&tasks, &closing));
         home.announce(&runtime)?;
         ops.set_ready(true);
         let opening = Opening { app: Arc::clone(&app), config, home: home.path().to_owned(), deleted, telling };
@@ -240,10 +223,10 @@ impl Sidecar {
             self.told.cancel();
             // Without a forwarder nobody waits.
             let _ = judged.send(());
-            if let Some(backend) = self.app.backend.get() {
-                if let Err(error) = backend.store.close(left().saturating_sub(Duration::from_secs(1))).await {
-                    tracing::warn!(%error, "the store did not close cleanly; the journal holds what it lacks");
-                }
+            if let Some(backend) = self.app.backend.get()
+                && let Err(error) = backend.store.close(left().saturating_sub(Duration::from_secs(1))).await
+            {
+                tracing::warn!(%error, "the store did not close cleanly; the journal holds what it lacks");
             }
         };
         tokio::join!(forwarding, judging);
@@ -281,6 +264,37 @@ pub fn harden() {
     if let Err(error) = limited.and(hidden) {
         tracing::warn!(%error, "core dumps could not be turned off");
     }
+}
+
+/// Where accepted telemetry and where traces of `log_trace` are sent on to, if anywhere.
+async fn targets(config: &Config) -> anyhow::Result<(Option<Target>, Option<Target>)> {
+    let (downstream, export, own) = (config.forward.clone(), config.export.clone(), listeners(config));
+    let finding = tokio::task::spawn_blocking(move || {
+        let target = Target::new(&downstream, downstream.origin, &own)?;
+        anyhow::Ok((target, export.target(&own).context("export.endpoint")?))
+    });
+    finding.await?
+}
+
+/// Serves the web door, when it is open, and the local socket.
+fn serve_questions(
+    web: Option<TcpListener>,
+    spans: serve::Spans,
+    app: &Arc<App>,
+    config: &Config,
+    home: &Home,
+    (tasks, closing): (&TaskTracker, &CancellationToken),
+) {
+    let message_bytes_max = config.mcp.message_bytes();
+    if let Some(listener) = web {
+        let (app, closing, web, keys) = (Arc::clone(app), closing.clone(), config.web.clone(), config.keys.clone());
+        let serving =
+            async move { serve::serve(listener, &web, &keys, message_bytes_max, app, Some(spans), closing).await };
+        tasks.spawn(watched("web", serving));
+    }
+    let (folder, app, closing) = (home.path().to_owned(), Arc::clone(app), closing.clone());
+    let serving = async move { serve::listen_socket(&folder, app, message_bytes_max, closing).await };
+    tasks.spawn(watched("socket", serving));
 }
 
 async fn open_journal(
