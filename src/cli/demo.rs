@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Settings, Stop};
 use crate::config::Config;
@@ -14,9 +14,15 @@ use crate::demo::{CAPTURES, play};
 use crate::door::Listen;
 use crate::home::Runtime;
 use crate::run;
+use crate::tools::Judging;
 
 /// The longest wait for every trace to be judged.
 const JUDGED_MAX: Duration = Duration::from_secs(60);
+
+/// What the demonstration's judge says, whatever it is asked.
+const SCRIPT: [&str; 1] = [
+    "{\"score\":0.5,\"rationale\":\"This is a script of the demonstration: no model read anything.\",\"dimensions\":{}}",
+];
 
 /// Play captured agent traffic through a sidecar in a temporary folder and show the verdicts.
 #[derive(Debug, Args)]
@@ -59,7 +65,9 @@ impl Demo {
         let mut out = io::stdout();
         let step =
             |out: &mut io::Stdout, text: String| writeln!(out, "{:>6.2} s  {text}", begun.elapsed().as_secs_f64());
-        let sidecar = run::Sidecar::start(config, home).await?;
+        let script =
+            Judging::scripted(SCRIPT.map(str::to_owned)).map_err(|problems| anyhow::anyhow!(problems.join("; ")))?;
+        let sidecar = run::Sidecar::start_scripted(config, home, script).await?;
         let runtime = sidecar.runtime().clone();
         let web = runtime.web.clone().context("the web door is closed")?;
         step(
@@ -76,6 +84,7 @@ impl Demo {
         writeln!(out)?;
         table(&mut out, &traces)?;
         writeln!(out)?;
+        scripted(&mut out, &web, &traces).await?;
         if !self.exit && out.is_terminal() {
             addresses(&mut out, &runtime, &web)?;
             writeln!(out, "\nserving until Ctrl-C; everything is deleted then")?;
@@ -120,6 +129,24 @@ impl Demo {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
+}
+
+/// Has one answer judged by the script, and says that it is one.
+async fn scripted(out: &mut io::Stdout, web: &str, traces: &[Value]) -> anyhow::Result<()> {
+    let Some(trace) = traces.iter().find(|trace| trace["output"].is_string()) else { return Ok(()) };
+    let asked = json!({
+        "output": trace["output"], "trace_id": trace["trace_id"], "template": "helpfulness", "model": "claude-haiku-4-5",
+    });
+    let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).no_proxy().build()?;
+    let reply = client.post(format!("http://{web}/api/v1/tools/evaluate_with_llm_judge")).json(&asked).send().await?;
+    let reply: Value = reply.error_for_status()?.json().await?;
+    let answer = short(reply["raw_response_id"].as_str().unwrap_or("-"), 20);
+    writeln!(
+        out,
+        "judge       a script, not a model, gave one answer {} of 1 ({answer}, {} USD); with a key of yours a model is asked\n",
+        reply["score"], reply["cost_usd"],
+    )?;
+    Ok(())
 }
 
 fn shown(address: Option<&String>) -> &str {

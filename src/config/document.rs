@@ -157,19 +157,15 @@ mod tests {
         ("IRIS_OTEL_SERVICE_NAME", "agents", "export.service_name"),
         ("IRIS_OTEL_HEADERS", "x-team=a,x-b=c", "export.headers"),
         ("IRIS_OTEL_TIMEOUT_MS", "500", "export.timeout_ms"),
-    ];
-
-    /// Names of the contract that nothing here obeys yet: an entry that comes to work must leave this list.
-    const NOT_YET: &[&str] = &[
-        "IRIS_ANTHROPIC_API_KEY",
-        "IRIS_OPENAI_API_KEY",
-        "IRIS_LLM_JUDGE_MAX_COST_USD_PER_EVAL",
-        "IRIS_CITATION_ALLOW_FETCH",
-        "IRIS_CITATION_DOMAINS",
+        ("IRIS_ANTHROPIC_API_KEY", "0123456789", "judge.anthropic_api_key"),
+        ("IRIS_OPENAI_API_KEY", "sk-0123456789", "judge.openai_api_key"),
+        ("IRIS_LLM_JUDGE_MAX_COST_USD_PER_EVAL", "0.1", "judge.default_usd_call"),
+        ("IRIS_CITATION_ALLOW_FETCH", "1", "citations.fetch"),
+        ("IRIS_CITATION_DOMAINS", "example.org,example.net", "citations.allow_domains"),
     ];
 
     #[test]
-    fn every_name_of_the_contract_works_or_is_listed() {
+    fn every_name_of_the_contract_works() {
         let defaults = Config::default().effective();
         for (name, value, key) in NAMES {
             let mut sources = Sources::default();
@@ -185,11 +181,6 @@ mod tests {
             let pointer = format!("/{}", key.replace('.', "/"));
             let (before, after) = (defaults.pointer(&pointer), loaded.config.effective());
             assert_ne!(before, after.pointer(&pointer), "{name} changes nothing");
-        }
-        for name in NOT_YET {
-            let env = vec![((*name).to_owned(), "1".to_owned())];
-            let loaded = Config::load(&Sources { env, ..Sources::default() }).unwrap();
-            assert_eq!(loaded.warnings.len(), 1, "{name} is known now: test what it does");
         }
     }
 }

@@ -27,6 +27,31 @@ pub const FLAT: &[Flat] = &[
     Flat { name: "IRIS_OTEL_SERVICE_NAME", key: "export.service_name", doc: "`service.name` of what is sent there" },
     Flat { name: "IRIS_OTEL_HEADERS", key: "export.headers", doc: "headers for it, `name=value,name=value`" },
     Flat { name: "IRIS_OTEL_TIMEOUT_MS", key: "export.timeout_ms", doc: "how long one request to it may take" },
+    Flat {
+        name: "IRIS_ANTHROPIC_API_KEY",
+        key: "judge.anthropic_api_key",
+        doc: "the key with which Anthropic's models are asked to judge",
+    },
+    Flat {
+        name: "IRIS_OPENAI_API_KEY",
+        key: "judge.openai_api_key",
+        doc: "the key with which OpenAI's models are asked to judge",
+    },
+    Flat {
+        name: "IRIS_LLM_JUDGE_MAX_COST_USD_PER_EVAL",
+        key: "judge.default_usd_call",
+        doc: "what one judgement may cost at worst, in US dollars, unless a call says otherwise",
+    },
+    Flat {
+        name: "IRIS_CITATION_ALLOW_FETCH",
+        key: "citations.fetch",
+        doc: "`1`: the sources of citations are fetched unless a call says no",
+    },
+    Flat {
+        name: "IRIS_CITATION_DOMAINS",
+        key: "citations.allow_domains",
+        doc: "hosts that may be fetched from, separated by commas",
+    },
     Flat { name: "IRIS_LOG_LEVEL", key: "logging.level", doc: "debug, info, warn or error" },
 ];
 

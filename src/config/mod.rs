@@ -51,6 +51,10 @@ pub struct Config {
     pub assembly: iris_core::assemble::Config,
     /// What model calls cost.
     pub cost: iris_core::price::Config,
+    /// Asking models to judge: keys, endpoints and limits of money.
+    pub judge: crate::judge::Config,
+    /// Reading the sources that outputs cite.
+    pub citations: crate::fetch::Config,
     /// The embedded DuckDB file.
     pub store: crate::store::Config,
     /// How long rows are kept.
@@ -196,6 +200,8 @@ impl Config {
         problems.extend(self.journal.problems());
         problems.extend(self.assembly.problems());
         problems.extend(self.cost.problems());
+        problems.extend(self.judge.problems());
+        problems.extend(self.citations.problems());
         problems.extend(self.store().problems());
         problems.extend(self.eval.problems());
         problems.extend(self.redact.problems());
@@ -208,6 +214,16 @@ impl Config {
     /// The store's settings with the sections that it obeys too.
     pub fn store(&self) -> crate::store::Config {
         crate::store::Config { retention: self.retention.clone(), erase: self.erase.clone(), ..self.store.clone() }
+    }
+
+    /// The judge's settings, with every ceiling set where the web door listens beyond loopback.
+    pub fn judge(&self) -> crate::judge::Config {
+        if self.web.listen.beyond_loopback() { self.judge.clone().guarded() } else { self.judge.clone() }
+    }
+
+    /// The settings for citations, the narrower ones where the web door listens beyond loopback.
+    pub fn citations(&self) -> crate::fetch::Config {
+        if self.web.listen.beyond_loopback() { self.citations.clone().guarded() } else { self.citations.clone() }
     }
 
     /// The journal's settings within what `retention.bytes_max` leaves it.

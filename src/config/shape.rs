@@ -15,7 +15,7 @@ const MAP_LISTS: &[&str] = &["cost.prices"];
 const ENTRY_LISTS: &[&str] = &["keys"];
 
 /// The units that stand last in names: a key that is not set by default still shows that it is a number.
-const UNITS: [&str; 6] = ["_max", "_min", "_ms", "_bytes", "_days", "_usd"];
+const UNITS: [&str; 9] = ["_max", "_min", "_ms", "_bytes", "_days", "_usd", "_usd_call", "_usd_day", "_usd_day_tenant"];
 
 /// What may stand at one place.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,6 @@
 //! The composition root: configuration in, running rooms out, and the order in which they start and stop. No logic.
 
+mod judged;
 mod opening;
 mod state;
 
@@ -31,7 +32,7 @@ use crate::journal::{Journal, RealDisk};
 use crate::ops::{self, Ops};
 use crate::receive::Doors;
 use crate::rulebook::Rulebook;
-use crate::tools::{App, Facts, World};
+use crate::tools::{App, Facts, Judging, World};
 use crate::{serve, telemetry};
 use opening::Opening;
 
@@ -66,7 +67,15 @@ impl Sidecar {
     /// # Errors
     /// When the home is held or unsafe, an address is taken, or the journal cannot be opened.
     pub async fn start(config: Config, home: &Path) -> anyhow::Result<Self> {
-        Self::begin(config, home, false).await
+        Self::begin(config, home, false, None).await
+    }
+
+    /// Starts everything with a judge that follows a script: no model is asked and nothing is paid.
+    ///
+    /// # Errors
+    /// As [`Sidecar::start`].
+    pub async fn start_scripted(config: Config, home: &Path, judging: Judging) -> anyhow::Result<Self> {
+        Self::begin(config, home, false, Some(judging)).await
     }
 
     /// Starts it for the tools alone: every network door closed. What a sidecar before left unsent stays for the next
@@ -83,10 +92,10 @@ impl Sidecar {
         if config.forward.origin == Origin::Inherited {
             config.forward = forward::Config::default();
         }
-        Self::begin(config, home, true).await
+        Self::begin(config, home, true, None).await
     }
 
-    async fn begin(config: Config, home: &Path, is_alone: bool) -> anyhow::Result<Self> {
+    async fn begin(config: Config, home: &Path, is_alone: bool, script: Option<Judging>) -> anyhow::Result<Self> {
         harden();
         let home = Home::take(home)?;
         let (target, export) = targets(&config).await?;
@@ -123,6 +132,7 @@ impl Sidecar {
         let export = exporter(export, &config, &tasks, &ending)?;
         let folder = home.path().to_owned();
         let rulebook = tokio::task::spawn_blocking(move || Rulebook::open(&folder)).await?;
+        let judging = judged::start(script, &config, home.path()).await?;
         let app = Arc::new(App {
             rulebook,
             settings: Arc::new(config.eval.clone()),
@@ -137,6 +147,7 @@ impl Sidecar {
                 redactor,
                 ..facts(&config, web.as_ref())
             },
+            judging,
         });
         let within = config.erase.within();
         let eraser = Eraser::new(home.path(), journal.clone(), deleted.clone(), within, telemetry::now);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use iris_core::model::Lane;
 use serde_json::{Value, json};
 
+use super::judged;
 use crate::door;
 use crate::forward::{ForwardStatus, Forwarder, Lanes};
 use crate::ingest::{
@@ -243,10 +244,15 @@ impl Rooms {
             })),
             "erasure": self.app.erasure(),
             "journal": journal,
+            "judge": judged::state(self.app.judging.as_deref(), self.now_ms()),
             "rules": self.app.rulebook.status().into_iter().take(TENANTS_SHOWN_MAX).collect::<Vec<_>>(),
             "forward": self.forward.as_ref().map(Lanes::status),
             "admission": { "bytes_max": self.admission.bytes_max(), "bytes_free": self.admission.bytes_free() },
         })
+    }
+
+    fn now_ms(&self) -> u64 {
+        (self.app.world.now)().as_unix_nanos() / 1_000_000
     }
 
     fn families(&self) -> Vec<Family> {
@@ -271,6 +277,9 @@ impl Rooms {
             families.push(Family::one("iris_verdicts_sent", help, Kind::Counter, sent));
             let help = "Verdicts not sent downstream, because the journal had no room";
             families.push(Family::one("iris_verdicts_lost", help, Kind::Counter, lost));
+        }
+        if let Some(judging) = &self.app.judging {
+            families.extend(judged::families(judging, self.now_ms()));
         }
         if let Some(exporter) = &self.app.facts.export {
             let help = "Traces of log_trace that export.endpoint did not get";

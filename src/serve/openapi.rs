@@ -88,6 +88,7 @@ fn error() -> Value {
                             "field": { "type": "string" },
                             "valid": { "type": "array", "items": { "type": "string" } },
                             "see": { "type": "string" },
+                            "kind": { "type": "string" },
                             "retryAfterMs": { "type": "integer" },
                         },
                     },

@@ -119,6 +119,8 @@ pub(super) const ROUTES: &[Route] = &[
     get("/evaluations", "List evaluations, newest first", Does::Evaluations),
     post("/evaluations", "Judge an output: evaluate_output", 201, Does::Posted("evaluate_output")),
     get("/evaluations/{id}", "One evaluation", Does::Evaluation),
+    post("/judge", "Have a model judge: evaluate_with_llm_judge", 201, Does::Posted("evaluate_with_llm_judge")),
+    post("/citations", "Verify citations: verify_citations", 201, Does::Posted("verify_citations")),
     get("/summary", "The figures of the last hours", Does::Summary),
     post("/purge", "Delete traces of an agent, of an age or all, with what judged them", 200, Does::Purge),
     get("/rules", "The rules: list_rules", Does::Rules(Rules::List)),

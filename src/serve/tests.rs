@@ -26,6 +26,7 @@ fn app(home: &std::path::Path) -> Arc<App> {
         started: Timestamp::default(),
         deleted: crate::deleted::Deletions::default(),
         facts: crate::tools::Facts::default(),
+        judging: None,
     })
 }
 

@@ -139,6 +139,7 @@ pub(super) fn without_text(mut evaluation: Evaluation, now: Timestamp) -> Evalua
             result.skip_reason = Some(ERASED.to_owned());
         }
     }
+    evaluation.answered = evaluation.answered.map(iris_core::evaluate::without_words);
     evaluation.erased_at = Some(now);
     evaluation
 }

@@ -55,8 +55,8 @@ pub(super) fn append(
         evaluation.trace_id.as_ref().map(|id| id.as_bytes().as_slice()),
         evaluation.trace_version,
         evaluation.eval_type.as_str(),
-        evaluation.score,
-        evaluation.passed,
+        (!evaluation.judged_nothing()).then_some(evaluation.score),
+        (!evaluation.judged_nothing()).then_some(evaluation.passed),
         evaluation.state.as_str(),
         failed_rules(evaluation),
         micros(evaluation.created_at),
@@ -95,6 +95,8 @@ struct Body<'a> {
     inputs: &'a Map<String, Value>,
     suggestions: &'a [String],
     provenance: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered: &'a Option<Value>,
     erased_at: Option<Timestamp>,
 }
 
@@ -119,6 +121,7 @@ fn body(evaluation: &Evaluation, beside: &mut Beside) -> Result<String, Error> {
         inputs,
         suggestions,
         provenance,
+        answered,
         erased_at,
     } = evaluation;
     let body = Body {
@@ -138,6 +141,7 @@ fn body(evaluation: &Evaluation, beside: &mut Beside) -> Result<String, Error> {
         inputs,
         suggestions,
         provenance,
+        answered,
         erased_at: *erased_at,
     };
     serde_json::to_string(&body).map_err(|error| Error::Engine(format!("an evaluation has no JSON form: {error}")))

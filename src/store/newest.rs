@@ -98,7 +98,7 @@ fn latest(
         return Ok(HashMap::new());
     }
     let sql = format!(
-        "SELECT trace_id, arg_max(rowid, (created_at, rowid)) FROM evaluations WHERE tenant = ? AND trace_id IN ({}){where_else} \
+        "SELECT trace_id, arg_max(rowid, (created_at, rowid)) FROM evaluations WHERE tenant = ? AND score IS NOT NULL AND trace_id IN ({}){where_else} \
          GROUP BY trace_id",
         vec!["?"; ids.len()].join(", ")
     );

@@ -121,7 +121,7 @@ impl Filter {
 }
 
 const LATEST: &str = "LEFT JOIN (SELECT trace_id, score, state, failed_rules FROM evaluations \
-     WHERE tenant = ? AND trace_id IS NOT NULL \
+     WHERE tenant = ? AND trace_id IS NOT NULL AND score IS NOT NULL \
      QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY created_at DESC, rowid DESC) = 1) e \
      ON e.trace_id = t.trace_id";
 

@@ -11,6 +11,7 @@ use iris_core::rules::Question;
 use serde_json::{Value, json};
 
 use super::get_traces::{bound_time, day_end};
+use super::judging::read_again;
 use super::{App, Caller, evaluation_value, mark_evaluations, marks, trace_id};
 use crate::store::EvaluationQuery;
 
@@ -102,7 +103,8 @@ impl App {
             return Ok(None);
         }
         let found = self.backend()?.store.evaluation(&caller.tenant, id).await.map_err(|error| self.failed(&error))?;
-        let found = found.map(|found| evaluation_value(&found)).transpose().map_err(|error| self.unforeseen(&error))?;
+        let found =
+            found.map(|found| read_again(&found, caller)).transpose().map_err(|error| self.unforeseen(&error))?;
         Ok(found.map(|found| self.shown(found)))
     }
 
@@ -152,7 +154,8 @@ impl App {
         let window = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         let since = iris_core::model::Timestamp::from_unix_nanos(now.as_unix_nanos().saturating_sub(window));
         let store = &self.backend()?.store;
-        let summary = store.summary(&caller.tenant, since, now).await.map_err(|error| self.failed(&error))?;
+        let mut summary = store.summary(&caller.tenant, since, now).await.map_err(|error| self.failed(&error))?;
+        summary.judge_usd_today = self.judge_usd_today(caller);
         let mut reply = json!({ "untrusted": super::untrusted(&["top_agents[].agent_name"]) });
         if let (Some(reply), Ok(Value::Object(fields))) = (reply.as_object_mut(), serde_json::to_value(summary)) {
             reply.extend(fields);
@@ -179,6 +182,14 @@ impl App {
                 json!({ "id": question.as_str(), "text": question_text(*question), "answeredBy": answered })
             })
             .collect();
+        let off = || {
+            (
+                json!({ "enabled": false, "provider": null, "providers": [], "costCapUsd": null }),
+                json!({ "fetchAllowed": false, "domainsRestricted": false }),
+            )
+        };
+        let (mut judge, citations) = self.judging.as_ref().map_or_else(off, |judging| judging.capabilities());
+        judge["howToEnable"] = json!(ENABLE_JUDGE);
         let mut reply = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "transport": if self.facts.web.is_some() { "http" } else { "stdio" },
@@ -187,10 +198,8 @@ impl App {
             "customRules": {
                 "count": rules["total"], "enabled": rules["enabled_count"], "quarantined": rules["quarantined"],
             },
-            "judge": {
-                "enabled": false, "provider": null, "providers": [], "costCapUsd": null, "howToEnable": ENABLE_JUDGE,
-            },
-            "citations": { "fetchAllowed": false, "domainsRestricted": false },
+            "judge": judge,
+            "citations": citations,
             "dashboard": { "enabled": self.facts.web.is_some(), "url": self.facts.web, "mode": "real" },
             "limits": {
                 "customRulesPerCall": 10, "regexBudgetMs": 100, "citationsPerCall": 50,

@@ -1,6 +1,8 @@
 //! `get_traces`: stored traces by filter, open ones from memory, bounded replies.
 
-use iris_core::contract::{Detail, Error, GetTracesArgs, GetTracesReply, SortBy, SortOrder, TraceRow, VerdictBrief};
+use iris_core::contract::{
+    Detail, Error, GetTracesArgs, GetTracesReply, SortBy, SortOrder, Summary, TraceRow, VerdictBrief,
+};
 use iris_core::evaluate;
 use iris_core::model::{Evaluation, RowKey, Timestamp, Trace, TraceId};
 use iris_core::text::View;
@@ -68,7 +70,9 @@ impl App {
             true => {
                 let now = (self.world.now)();
                 let since = Timestamp::from_unix_nanos(now.as_unix_nanos().saturating_sub(3_600_000_000_000));
-                Some(backend.store.summary(&caller.tenant, since, now).await.map_err(|error| self.failed(&error))?)
+                let summary = backend.store.summary(&caller.tenant, since, now).await;
+                let summary = summary.map_err(|error| self.failed(&error))?;
+                Some(Summary { judge_usd_today: self.judge_usd_today(caller), ..summary })
             }
             false => None,
         };

@@ -35,6 +35,17 @@ const OF_A_RULE: [&str; 5] = ["name", "description", "definition.name", "definit
 /// The fields of an entry of a rule file that could not be read.
 const OF_AN_ENTRY: [&str; 3] = ["id", "name", "reason"];
 
+/// The fields of what a model was asked that hold its words, or those of what it judged and of sources.
+const OF_AN_ANSWER: [&str; 7] = [
+    "rationale",
+    "citations[].citation.raw",
+    "citations[].citation.identifier",
+    "citations[].source.url",
+    "citations[].source.content_type",
+    "citations[].judge.rationale",
+    "citations[].judge_error.message",
+];
+
 /// What `untrusted` says of these fields.
 pub(super) fn untrusted<S: AsRef<str>>(fields: &[S]) -> Value {
     json!({
@@ -85,7 +96,25 @@ pub(super) fn of_evaluation(evaluation: &Evaluation, coverage: &Coverage) -> Opt
 pub(super) fn evaluation_value(evaluation: &Evaluation) -> Result<Value, serde_json::Error> {
     let mut value = serde_json::to_value(evaluate_output::reply(evaluation))?;
     value["created_at"] = json!(evaluation.created_at);
+    if let (Value::Object(fields), Some(Value::Object(answered))) = (&mut value, &evaluation.answered) {
+        let own = |(name, _): &(&String, &Value)| !matches!(name.as_str(), "provenance" | "untrusted");
+        if evaluation.judged_nothing() {
+            fields.insert("score".to_owned(), Value::Null);
+        }
+        fields.extend(answered.iter().filter(own).map(|(name, value)| (name.clone(), value.clone())));
+        let marked = of_answer(&value);
+        mark(&mut value, &marked);
+    }
     Ok(value)
+}
+
+/// What the reply of a tool that asked a model marks: the model's words, and those it judged.
+pub(super) fn of_answer(reply: &Value) -> Vec<String> {
+    let is_there = |field: &&&str| {
+        let first = field.split(['.', '[']).next().unwrap_or_default();
+        reply.get(first).is_some_and(|value| value.as_array().is_none_or(|items| !items.is_empty()))
+    };
+    OF_AN_ANSWER.iter().filter(is_there).map(|field| (*field).to_owned()).collect()
 }
 
 /// Says of a reply that holds evaluations at `place` which of their fields others wrote. What each evaluation says

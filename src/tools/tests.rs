@@ -1,5 +1,7 @@
 //! The tools as a caller sees them, over a real journal, store and pipeline in a folder of their own.
 
+mod cited;
+mod judged;
 mod large;
 mod questions;
 mod rules;
@@ -39,6 +41,7 @@ fn app(home: &std::path::Path) -> App {
         started: Timestamp::default(),
         deleted: crate::deleted::Deletions::default(),
         facts: Facts::default(),
+        judging: None,
     }
 }
 

@@ -206,6 +206,7 @@ fn judge(trace: &Trace) -> Evaluation {
         inputs: serde_json::Map::new(),
         suggestions: Vec::new(),
         provenance: json!({ "rows": trace.span_count }),
+        answered: None,
         erased_at: None,
     };
     compose(&mut evaluation);

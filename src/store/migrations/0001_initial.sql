@@ -87,8 +87,8 @@ CREATE TABLE evaluations (
     trace_id      BLOB,
     trace_version UINTEGER,
     eval_type     VARCHAR   NOT NULL,
-    score         DOUBLE    NOT NULL,
-    passed        BOOLEAN   NOT NULL,
+    score         DOUBLE,             -- none, like passed, where a model ruled on nothing
+    passed        BOOLEAN,
     state         VARCHAR   NOT NULL,
     failed_rules  VARCHAR   NOT NULL, -- a JSON array of names
     created_at    TIMESTAMP NOT NULL,

@@ -38,7 +38,7 @@ pub const VIEWS: [View; 3] = [
     },
     View {
         name: "evaluations",
-        about: "one row a judging; the newest of a trace is its verdict; failed_rules is a JSON array of names",
+        about: "one row a judging; the newest with a score is a trace's verdict; failed_rules is a JSON array of names",
         columns: "id, lower(hex(trace_id)) AS trace_id, trace_version, eval_type, score, passed, state, failed_rules, created_at, inline, erased",
         rest: "evaluations WHERE tenant = {tenant}",
     },

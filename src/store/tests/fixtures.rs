@@ -214,6 +214,7 @@ pub fn evaluation(n: u64, id: &str, score: f64) -> Evaluation {
         inputs: Map::new(),
         suggestions: vec!["say more".to_owned()],
         provenance: json!({"threshold": 0.1}),
+        answered: None,
         erased_at: None,
     }
 }

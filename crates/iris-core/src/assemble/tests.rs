@@ -179,6 +179,7 @@ fn evaluation(trace: u8, version: u32, seen_through: u64) -> Arc<Evaluation> {
         inputs: serde_json::Map::new(),
         suggestions: Vec::new(),
         provenance: json!({}),
+        answered: None,
         erased_at: None,
     })
 }

@@ -9,12 +9,14 @@
 mod address;
 mod find;
 mod guard;
+mod plain;
 mod score;
 mod target;
 
 pub use address::forbidden;
 pub use find::{CITATIONS_MAX, Citation, Found, Kind, find};
 pub use guard::{Cidr, Guard};
+pub use plain::plain;
 pub use score::{Tally, is_text};
 pub use target::{Refused, Target, doi_address, is_allowed};
 

@@ -306,15 +306,17 @@ impl Error {
         }
     }
 
-    /// The judge failed on every citation whose source was read.
-    pub fn judge_failed(kind: Option<Kind>, resolved: u64, words: &str) -> Self {
+    /// The judge failed on every citation whose source was read; `spent_usd` is what it cost all the same.
+    pub fn judge_failed(kind: Option<Kind>, resolved: u64, words: &str, spent_usd: f64) -> Self {
         let colon = if words.is_empty() { "" } else { ": " };
         Self {
             kind,
             retryable: kind.is_some_and(Kind::is_retryable),
             ..Self::new(
                 Code::JudgeFailed,
-                format!("{resolved} sources were read and the judge failed on each{colon}{words}; nothing was stored"),
+                format!(
+                    "{resolved} sources were read and the judge failed on each{colon}{words}; {spent_usd:.6} USD were spent, nothing was stored"
+                ),
                 &["call again once when retryable", "or choose another model"],
             )
         }

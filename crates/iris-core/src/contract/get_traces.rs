@@ -262,6 +262,8 @@ pub struct Summary {
     pub traces_per_hour: Vec<HourCount>,
     /// The ten busiest agents.
     pub top_agents: Vec<NameCount>,
+    /// What asking models to judge cost since midnight (UTC), in US dollars, with what is set aside for calls under way.
+    pub judge_usd_today: f64,
 }
 
 /// Traces that began in one hour.

@@ -14,6 +14,7 @@ mod evaluate_with_llm_judge;
 mod get_traces;
 mod list_rules;
 mod log_trace;
+mod narrowed;
 mod purge;
 mod query_sql;
 mod readings;
@@ -44,6 +45,7 @@ pub use get_traces::{
 };
 pub use list_rules::{Args as ListRulesArgs, ListRules, Reply as ListRulesReply};
 pub use log_trace::{Args as LogTraceArgs, Event, LogTrace, Reply as LogTraceReply, Span};
+pub use narrowed::{ARGUMENT_NARROWED, Warning};
 pub use purge::PurgeArgs;
 pub use query_sql::{Args as QuerySqlArgs, Column as SqlColumn, QuerySql, Reply as QuerySqlReply, Table as SqlTable};
 pub use readings::{EvaluationsArgs, NoArgs, SummaryArgs};
@@ -54,7 +56,10 @@ pub use resources::{
 pub use rule_routes::{AuditArgs, PreviewArgs as PreviewRuleArgs, SwitchArgs};
 pub use scope::Scope;
 pub use strict::{Arguments, parse, printable};
-pub use verify_citations::{Args as VerifyCitationsArgs, Reply as VerifyCitationsReply, VerifyCitations};
+pub use verify_citations::{
+    Args as VerifyCitationsArgs, Checked as CheckedCitation, Citation as CitedAt, Failure as CitationFailure,
+    Reply as VerifyCitationsReply, ResolveStatus, Ruling as CitationRuling, Source as CitedSource, VerifyCitations,
+};
 
 /// What a tool says of itself in words. Returns, errors and siblings are generated.
 pub struct Prose {

@@ -280,7 +280,7 @@ fn a_failure_of_a_judge_says_how_and_what_it_cost() {
     }
     let error = Error::judge_unknown_model(vec!["gpt-4o".to_owned()]);
     assert_eq!((error.field.as_deref(), error.valid.len(), error.http_status()), (Some("model"), 1, 400));
-    let error = Error::judge_failed(Some(Kind::Auth), 3, "");
+    let error = Error::judge_failed(Some(Kind::Auth), 3, "", 0.5);
     assert!(!error.retryable && error.message.starts_with("3 sources") && error.recovery.len() == 2);
     assert!(Error::judge_not_enabled("x").envelope()["error"].get("kind").is_none());
 }

@@ -128,6 +128,7 @@ pub(super) fn assemble(
         inputs,
         suggestions: Vec::new(),
         provenance,
+        answered: None,
         erased_at: None,
     };
     suggest(ruleset, &mut evaluation);

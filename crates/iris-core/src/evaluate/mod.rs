@@ -6,6 +6,7 @@
 //! mattered is written into it.
 
 mod accuracy;
+mod asked;
 mod categories;
 mod compose;
 mod coverage;
@@ -26,6 +27,7 @@ mod stand;
 mod tests;
 
 pub use accuracy::{Accuracy, Matrix, Measured, Source};
+pub use asked::{Given as GivenTexts, Judged, Ruled, asked, without_words};
 pub use categories::{Category, categories};
 pub use compose::{Basis, Confidence, Deciding, Verdict, compose, critical_failures, critical_skipped, decide};
 pub use coverage::{Coverage, QuestionCoverage, coverage};

@@ -245,6 +245,16 @@ pub struct Evaluation {
     pub suggestions: Vec<String>,
     /// Version, hashes, thresholds, composer settings and time: enough to compose the same verdict again.
     pub provenance: Value,
+    /// What the tool that made it answered beyond all that, when a model was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<Value>,
     /// Set once the linked trace was deleted.
     pub erased_at: Option<Timestamp>,
+}
+
+impl Evaluation {
+    /// Whether a model should have been asked and ruled on nothing: there is neither a score nor a verdict then.
+    pub fn judged_nothing(&self) -> bool {
+        self.answered.is_some() && self.rule_results.iter().all(|result| result.skipped)
+    }
 }

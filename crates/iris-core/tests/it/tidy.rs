@@ -21,7 +21,7 @@ const CORE_FLOORS: &[&[&str]] = &[
 const SHELL_FLOORS: &[&[&str]] = &[
     &["telemetry", "door", "home", "deleted"],
     &["journal"],
-    &["store", "rulebook", "forward"],
+    &["store", "rulebook", "forward", "judge", "fetch"],
     &["ingest"],
     &["tools"],
     &["receive", "serve", "ops", "demo"],

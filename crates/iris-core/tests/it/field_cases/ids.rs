@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The ids of groups 1 to 4.
+/// The ids of the groups whose every case has a test here.
 const IDS: &[&str] = &[
     "G1-01", "G1-02", "G1-04", "G1-05", "G1-06", "G1-07", "G1-09", "G1-10", "G1-11", "G2-01", "G2-02", "G2-03",
     "G2-05", "G2-06", "G2-08", "G2-09", "G2-10", "G2-11", "G2-12", "G3-01", "G3-03", "G3-04", "G3-06", "G3-07",
     "G3-08", "G3-09", "G3-11", "G3-12", "G4-01", "G4-02", "G4-03", "G4-04", "G4-05", "G4-07", "G4-08", "G4-20",
     "G4-21", "G4-22", "G4-23", "G4-25", "G4-26", "G4-28", "G4-29", "G4-30", "G4-32", "G4-33", "G4-35", "G4-36",
-    "G4-37", "G4-40", "G4-41",
+    "G4-37", "G4-40", "G4-41", "G6-01", "G6-02", "G6-03", "G6-04", "G6-06", "G6-07", "G7-01", "G7-02", "G7-03",
+    "G7-04", "G7-05", "G7-07",
 ];
 
 /// Ids that the tests of a source file bear: `fn g4_01_...`.
@@ -26,7 +27,7 @@ fn borne(text: &str, into: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_case_of_groups_1_to_4_has_a_test_that_bears_its_id() {
+fn every_case_has_a_test_that_bears_its_id() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut folders: Vec<_> = ["src", "tests/it", "crates/iris-core"].iter().map(|folder| root.join(folder)).collect();
     let mut found = BTreeSet::new();
@@ -43,6 +44,6 @@ fn every_case_of_groups_1_to_4_has_a_test_that_bears_its_id() {
     let listed: BTreeSet<String> = IDS.iter().map(|id| (*id).to_owned()).collect();
     let untested: Vec<_> = listed.difference(&found).collect();
     assert!(untested.is_empty(), "no test bears {untested:?}");
-    let unlisted: Vec<_> = found.difference(&listed).filter(|id| id.as_str() < "G5").collect();
+    let unlisted: Vec<_> = found.difference(&listed).filter(|id| !id.starts_with("G5")).collect();
     assert!(unlisted.is_empty(), "{unlisted:?} are no ids of the list");
 }
