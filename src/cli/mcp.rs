@@ -19,6 +19,7 @@ use super::{Settings, Stop};
 use crate::config::Config;
 use crate::run::Sidecar;
 use crate::serve::{End, Relay};
+use crate::tools::World;
 use crate::{home, run, serve};
 
 /// How long to look for the socket of a process that holds the home but does not serve it yet.
@@ -64,7 +65,11 @@ impl Mcp {
         let home = config.home(std::env::var_os("HOME").as_deref());
         let done = runtime.block_on(async {
             let (input, output) = rmcp::transport::io::stdio_pipes();
-            let (relay, writing) = serve::relay(input, output, config.mcp.message_bytes());
+            let (mut relay, writing) = serve::relay(input, output, config.mcp.message_bytes());
+            // The two tools that cost money use the keys and limits of the process that the agent started.
+            if let Some(judging) = run::judging(&config, &home).await? {
+                relay = relay.asking(judging, World::REAL);
+            }
             let (served, written) = tokio::join!(attend(relay, &config, &home), writing);
             served.and(written.map_err(Into::into))
         });
@@ -91,7 +96,7 @@ async fn attend(mut relay: Relay<impl AsyncRead + Unpin>, config: &Config, home:
         match link {
             Link::Other(stream, is_sidecar) => {
                 let end = tokio::select! {
-                    end = relay.carry(stream) => end?,
+                    end = relay.carry_and_ask(stream) => end?,
                     () = &mut signal => return Ok(()),
                 };
                 if end == End::ClientLeft {

@@ -44,7 +44,7 @@ pub(super) struct Taken {
 /// A body on its way in.
 pub(super) enum Intake {
     Plain(Sink),
-    Gzip(MultiGzDecoder<Sink>),
+    Gzip(Box<MultiGzDecoder<Sink>>),
 }
 
 impl Intake {
@@ -52,7 +52,7 @@ impl Intake {
         let sink = Sink { kept: Vec::new(), bytes: 0, bytes_max, is_full: false };
         match coding {
             Coding::Plain => Self::Plain(sink),
-            Coding::Gzip => Self::Gzip(MultiGzDecoder::new(sink)),
+            Coding::Gzip => Self::Gzip(Box::new(MultiGzDecoder::new(sink))),
         }
     }
 

@@ -142,7 +142,7 @@ impl Judge {
     }
 
     /// One that answers from a script, whatever it is asked: for demonstrations and tests.
-    pub fn scripted(config: &Config, models: Models, ledger: Ledger, script: Scripted) -> Self {
+    pub fn scripted(config: &Config, models: Models, ledger: Ledger, script: &Scripted) -> Self {
         let routes = Provider::ALL.into_iter().map(|provider| (provider, Route::Scripted(script.clone()))).collect();
         Self::with(routes, config, models, ledger)
     }

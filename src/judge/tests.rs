@@ -265,7 +265,7 @@ fn what_a_day_cost_outlives_the_process() {
 async fn a_script_is_told_apart() {
     let models = Models::with(&price::Config::default()).unwrap();
     let script = Scripted::new([GOOD.to_owned()]);
-    let judge = Judge::scripted(&Config::default(), models, Ledger::forgetful(Ceilings::default()), script);
+    let judge = Judge::scripted(&Config::default(), models, Ledger::forgetful(Ceilings::default()), &script);
     let said = rule(&judge, "gpt-4o", 1_000).await.unwrap();
     assert_eq!(said.id.as_deref(), Some("scripted-0"));
 }

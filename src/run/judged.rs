@@ -18,9 +18,17 @@ pub(super) async fn start(
     config: &Config,
     home: &Path,
 ) -> anyhow::Result<Option<Arc<Judging>>> {
-    if let Some(given) = given {
-        return Ok(Some(Arc::new(given)));
+    match given {
+        Some(given) => Ok(Some(Arc::new(given))),
+        None => judging(config, home).await,
     }
+}
+
+/// What the two paid tools stand on in a process of this configuration, if anything.
+///
+/// # Errors
+/// When a key cannot be read or prices do not hold together.
+pub async fn judging(config: &Config, home: &Path) -> anyhow::Result<Option<Arc<Judging>>> {
     let (config, home) = (config.clone(), home.to_owned());
     Ok(tokio::task::spawn_blocking(move || configured(&config, &home)).await??.map(Arc::new))
 }

@@ -4,6 +4,7 @@ mod judged;
 mod opening;
 mod state;
 
+pub use judged::judging;
 pub use state::journal_from;
 
 use std::collections::HashSet;
@@ -100,9 +101,7 @@ impl Sidecar {
         let home = Home::take(home)?;
         let (target, export) = targets(&config).await?;
         let memory = ingest::limit_bytes();
-        let folder = home.path().to_owned();
-        let deleted = tokio::task::spawn_blocking(move || Deletions::open(&folder)).await?;
-        let deleted = deleted.context("the list of deleted traces cannot be opened")?;
+        let deleted = deletions(&home).await?;
         let (journal, recovered) = open_journal(&config, &home, target.is_some() || is_alone).await?;
         for damage in &recovered.damage {
             tracing::error!(?damage, "the journal is damaged here; what it held there is lost");
@@ -306,6 +305,12 @@ fn serve_questions(
     let (folder, app, closing) = (home.path().to_owned(), Arc::clone(app), closing.clone());
     let serving = async move { serve::listen_socket(&folder, app, message_bytes_max, closing).await };
     tasks.spawn(watched("socket", serving));
+}
+
+async fn deletions(home: &Home) -> anyhow::Result<Deletions> {
+    let folder = home.path().to_owned();
+    let opened = tokio::task::spawn_blocking(move || Deletions::open(&folder)).await?;
+    opened.context("the list of deleted traces cannot be opened")
 }
 
 async fn open_journal(

@@ -19,6 +19,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::paid::Made;
 use crate::tools::{App, Caller, NotRead, StoredText};
 
 /// The least a message may be allowed, in bytes: a greeting and a small call.
@@ -92,17 +93,24 @@ pub struct Mcp {
     app: Arc<App>,
     /// Who calls; over HTTP the gate says it of each request.
     caller: Option<Caller>,
+    /// The peer is a process of ours: what it says a call became is believed.
+    believes: bool,
 }
 
 impl Mcp {
     /// A handler that calls tools as `caller`.
     pub fn new(app: Arc<App>, caller: Caller) -> Self {
-        Self { app, caller: Some(caller) }
+        Self { app, caller: Some(caller), believes: false }
+    }
+
+    /// The same for a process of ours, which may have asked a model itself.
+    pub(super) fn believing(app: Arc<App>, caller: Caller) -> Self {
+        Self { app, caller: Some(caller), believes: true }
     }
 
     /// A handler that calls tools as whoever the gate let in.
     pub(super) fn of_request(app: Arc<App>) -> Self {
-        Self { app, caller: None }
+        Self { app, caller: None, believes: false }
     }
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
@@ -113,7 +121,21 @@ impl Mcp {
     }
 
     async fn call(&self, name: &str, arguments: Value, caller: &Caller) -> CallToolResult {
-        let (mut result, links) = match self.app.call(name, arguments, caller).await {
+        Self::told(name, self.app.call(name, arguments, caller).await)
+    }
+
+    /// A call of which a process of ours says what it became.
+    async fn made(&self, name: &str, arguments: Value, made: Made, caller: &Caller) -> CallToolResult {
+        let judged = match made {
+            Made::Failed(envelope) => return CallToolResult::structured_error(envelope),
+            Made::Asks => None,
+            Made::Judged(judged) => Some(*judged),
+        };
+        Self::told(name, self.app.keep_made(name, arguments, judged, caller).await)
+    }
+
+    fn told(name: &str, reply: Result<Value, contract::Error>) -> CallToolResult {
+        let (mut result, links) = match reply {
             Ok(reply) => {
                 let links = contract::links(name, &reply);
                 (CallToolResult::structured(reply), links)
@@ -161,6 +183,9 @@ impl ServerHandler for Mcp {
         }
         let caller = self.caller(&context)?;
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
+        if let Some(made) = Made::of(&request.name, &context.meta).filter(|_| self.believes) {
+            return Ok(self.made(&request.name, arguments, made, &caller).await.into());
+        }
         Ok(self.call(&request.name, arguments, &caller).await.into())
     }
 

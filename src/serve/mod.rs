@@ -10,6 +10,7 @@ mod mcp;
 mod message;
 mod openapi;
 mod otlp;
+mod paid;
 mod relay;
 mod routes;
 mod rules;

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +19,8 @@ use tokio::time::Instant;
 
 use super::lines::{Line, Lines};
 use super::message::{self, Refusal};
+use super::paid::{self, Paid};
+use crate::tools::{Judging, World};
 
 /// The longest line from whoever answers; far above what a reply may have.
 const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -63,6 +65,10 @@ pub struct Relay<R> {
     /// An answer to something that was no message, not handed over yet.
     refusal: Option<Bytes>,
     shared: Shared,
+    /// Asks models itself, where another process answers.
+    paid: Option<Paid>,
+    /// What it has for that process.
+    own: Option<mpsc::Receiver<Vec<u8>>>,
 }
 
 /// What both directions use.
@@ -89,7 +95,9 @@ where
     let (out, lines) = mpsc::channel(OUT_MAX);
     let shared = Shared { out, session: Mutex::default() };
     let input = Lines::new(input, bytes_max);
-    (Relay { input, bytes_max, patience: PATIENCE, held: None, refusal: None, shared }, write(lines, output))
+    let relay =
+        Relay { input, bytes_max, patience: PATIENCE, held: None, refusal: None, shared, paid: None, own: None };
+    (relay, write(lines, output))
 }
 
 async fn write(mut lines: mpsc::Receiver<Bytes>, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
@@ -101,6 +109,13 @@ async fn write(mut lines: mpsc::Receiver<Bytes>, mut output: impl AsyncWrite + U
 }
 
 impl<R: AsyncRead + Unpin> Relay<R> {
+    /// The same, which asks models itself when it carries messages to another process ([`Relay::carry_and_ask`]).
+    pub fn asking(mut self, judging: Arc<Judging>, world: World) -> Self {
+        let (paid, own) = Paid::new(judging, world);
+        (self.paid, self.own) = (Some(paid), Some(own));
+        self
+    }
+
     /// Waits for a link while the client is listened to: what it sends is held back, and answered with an error when
     /// it has waited for too long. `None` when the client left.
     ///
@@ -147,17 +162,28 @@ impl<R: AsyncRead + Unpin> Relay<R> {
     /// # Errors
     /// When the client cannot be read or written.
     pub async fn carry(&mut self, link: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<End> {
+        let (paid, own) = (self.paid.take(), self.own.take());
+        let end = self.carry_and_ask(link).await;
+        (self.paid, self.own) = (paid, own);
+        end
+    }
+
+    /// The same to another process: what costs money is asked for here.
+    ///
+    /// # Errors
+    /// As [`Relay::carry`].
+    pub async fn carry_and_ask(&mut self, link: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<End> {
         let (read, mut to) = tokio::io::split(link);
         let mut from = Lines::new(read, REPLY_BYTES_MAX);
         if self.shared.greet(&mut from, &mut to).await.is_err() {
             return self.broke().await;
         }
         let ended = {
-            let Self { input, bytes_max, held, refusal, shared, .. } = self;
-            let shared = &*shared;
-            let up = up(input, *bytes_max, held, refusal, shared, &mut to);
+            let Self { input, bytes_max, held, refusal, shared, paid, own, .. } = self;
+            let (shared, paid) = (&*shared, paid.as_ref());
+            let up = up(input, *bytes_max, held, refusal, shared, paid, own, &mut to);
             tokio::select! {
-                done = shared.down(&mut from, || false) => done.map(|()| End::LinkBroke)?,
+                done = shared.down(&mut from, paid, || false) => done.map(|()| End::LinkBroke)?,
                 done = up => done?,
             }
         };
@@ -167,26 +193,51 @@ impl<R: AsyncRead + Unpin> Relay<R> {
         // The client may close its side at once and still wait for answers.
         let all_answered = || self.shared.session().flying.is_empty();
         if !all_answered() {
-            let _ = tokio::time::timeout(LAST_ANSWERS_MAX, self.shared.down(&mut from, all_answered)).await;
+            let own = async {
+                while let Ok(line) = paid::next(&mut self.own).await {
+                    if send(&mut to, &line).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            let last = async {
+                tokio::select! {
+                    _ = self.shared.down(&mut from, self.paid.as_ref(), all_answered) => {}
+                    () = own => {}
+                }
+            };
+            let _ = tokio::time::timeout(LAST_ANSWERS_MAX, last).await;
         }
         let _ = to.shutdown().await;
-        self.shared.give_up().await?;
+        self.give_up().await?;
         Ok(End::ClientLeft)
     }
 
-    async fn broke(&self) -> io::Result<End> {
-        self.shared.give_up().await?;
+    async fn broke(&mut self) -> io::Result<End> {
+        self.give_up().await?;
         Ok(End::LinkBroke)
+    }
+
+    /// Nothing of what was under way is carried on by the next link.
+    async fn give_up(&mut self) -> io::Result<()> {
+        if let Some(paid) = &self.paid {
+            paid.give_up_all();
+        }
+        while self.own.as_mut().is_some_and(|own| own.try_recv().is_ok()) {}
+        self.shared.give_up().await
     }
 }
 
 /// From the client to whoever answers. A wait that is given up loses nothing but a message that went into the link.
+#[expect(clippy::too_many_arguments, reason = "the parts of a relay, borrowed apart")]
 async fn up<R: AsyncRead + Unpin>(
     input: &mut Lines<R>,
     bytes_max: usize,
     held: &mut Option<(Vec<u8>, Instant)>,
     refusal: &mut Option<Bytes>,
     shared: &Shared,
+    paid: Option<&Paid>,
+    own: &mut Option<mpsc::Receiver<Vec<u8>>>,
     to: &mut (impl AsyncWrite + Unpin),
 ) -> io::Result<End> {
     loop {
@@ -198,13 +249,21 @@ async fn up<R: AsyncRead + Unpin>(
         }
         let line = match held.take() {
             Some((line, _)) => line,
-            None => match input.next().await? {
-                Some(Line::Whole(line)) => line,
-                Some(Line::TooLong) => {
-                    *refusal = Some(Refusal::too_large(bytes_max).to_line());
+            None => tokio::select! {
+                line = paid::next(own) => {
+                    if send(to, &line?).await.is_err() {
+                        return Ok(End::LinkBroke);
+                    }
                     continue;
                 }
-                None => return Ok(End::ClientLeft),
+                line = input.next() => match line? {
+                    Some(Line::Whole(line)) => line,
+                    Some(Line::TooLong) => {
+                        *refusal = Some(Refusal::too_large(bytes_max).to_line());
+                        continue;
+                    }
+                    None => return Ok(End::ClientLeft),
+                },
             },
         };
         let key = match shared.register(&line) {
@@ -214,12 +273,14 @@ async fn up<R: AsyncRead + Unpin>(
                 continue;
             }
         };
-        let sent = async {
-            to.write_all(&line).await?;
-            to.write_all(b"\n").await?;
-            to.flush().await
-        };
-        if sent.await.is_err() {
+        if let Some(paid) = paid {
+            match &key {
+                Some(key) if paid.take(&line, key) => continue,
+                Some(_) => {}
+                None => paid.give_up(&cancelled(&line)),
+            }
+        }
+        if send(to, &line).await.is_err() {
             // It did not arrive whole, so nothing was done: the next link may have it.
             if let Some(key) = key {
                 shared.session().flying.remove(&key);
@@ -228,6 +289,13 @@ async fn up<R: AsyncRead + Unpin>(
             return Ok(End::LinkBroke);
         }
     }
+}
+
+/// One message into a link.
+async fn send(to: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> io::Result<()> {
+    to.write_all(line).await?;
+    to.write_all(b"\n").await?;
+    to.flush().await
 }
 
 impl Shared {
@@ -294,12 +362,20 @@ impl Shared {
     }
 
     /// From whoever answers to the client, until the link ends or `is_enough`.
-    async fn down(&self, from: &mut Lines<impl AsyncRead + Unpin>, is_enough: impl Fn() -> bool) -> io::Result<()> {
+    async fn down(
+        &self,
+        from: &mut Lines<impl AsyncRead + Unpin>,
+        paid: Option<&Paid>,
+        is_enough: impl Fn() -> bool,
+    ) -> io::Result<()> {
         // A link that fails has ended.
         while let Ok(Some(Line::Whole(mut line))) = from.next().await {
             // What a process wrote while it was killed may end anywhere.
             let Ok(head) = message::head(&line) else { continue };
             if let (None, Some(id)) = (&head.method, &head.id) {
+                if paid.is_some_and(|paid| paid.takes_answer(id, &line)) {
+                    continue;
+                }
                 let key = id.to_string();
                 let mut session = self.session();
                 session.flying.remove(&key);

@@ -51,7 +51,8 @@ pub async fn listen(home: &Path, app: Arc<App>, message_bytes_max: usize, cancel
             tracing::warn!("refused a process of another user on the socket");
             continue;
         }
-        let attending = attend(stream, Arc::clone(&app), message_bytes_max, cancel.child_token());
+        let handler = Mcp::believing(Arc::clone(&app), Caller::local());
+        let attending = attend_with(stream, handler, message_bytes_max, cancel.child_token());
         peers.spawn(async move {
             let _place = place;
             attending.await;
@@ -70,9 +71,18 @@ pub async fn attend(
     message_bytes_max: usize,
     cancel: CancellationToken,
 ) {
+    attend_with(stream, Mcp::new(app, Caller::local()), message_bytes_max, cancel).await;
+}
+
+async fn attend_with(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    handler: Mcp,
+    message_bytes_max: usize,
+    cancel: CancellationToken,
+) {
     let (read, write) = tokio::io::split(stream);
     let peer = Peer::new(read, write, message_bytes_max);
-    match Mcp::new(app, Caller::local()).serve_with_ct(peer, cancel).await {
+    match handler.serve_with_ct(peer, cancel).await {
         Ok(running) => drop(running.waiting().await),
         Err(error) => tracing::debug!(%error, "a peer left before it began"),
     }

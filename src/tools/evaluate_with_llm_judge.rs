@@ -53,7 +53,7 @@ impl Prepared {
     ) -> Result<Self, Error> {
         let mut texts =
             [Some(&args.output), args.input.as_ref(), args.expected.as_ref(), args.source_material.as_ref()]
-                .map(|text| text.cloned());
+                .map(Option::<&String>::cloned);
         let longest = FIELDS.into_iter().zip(&texts).max_by_key(|(_, text)| text.as_ref().map_or(0, String::len));
         let bytes: usize = texts.iter().flatten().map(String::len).sum();
         if let Some((field, _)) = longest.filter(|_| u64::try_from(bytes).is_ok_and(|bytes| bytes > bytes_max)) {

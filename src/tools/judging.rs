@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use iris_core::contract::{Error, Warning};
+use iris_core::contract::{Error, EvaluateWithLlmJudgeArgs, VerifyCitationsArgs, Warning, parse};
 use iris_core::evaluate::{GivenTexts, Identity, Judged, asked};
 use iris_core::judge::{Kind, Model, Nonce, Provider, Redactor};
 use iris_core::model::{Evaluation, Lane, Position, Tenant, Trace};
@@ -22,8 +22,8 @@ const REPLY_BYTES_MAX: usize = 1024 * 1024;
 /// Names of cut values in a reply.
 const NAMED_MAX: usize = 60;
 
-/// Why no model can be asked where none was set up.
-const NO_JUDGE: &str = "this process was started without one";
+/// Why no model can be asked where nothing was set up for it.
+const NO_JUDGE: &str = "what it cost today cannot be read, so no limit would hold; the log says why";
 
 /// The judge, the reader of sources, and their settings.
 pub struct Judging {
@@ -57,10 +57,7 @@ impl Place {
 }
 
 impl Judging {
-    /// From its settings.
-    ///
-    /// # Errors
-    /// As [`Judge::new`].
+    /// From a judge and the settings for citations.
     pub fn new(judge: Judge, citations: &fetch::Config) -> Self {
         let at_once = Semaphore::new(usize::from(judge.config().concurrency_max.max(1)));
         Self { judge, fetcher: Fetcher::new(citations, System), citations: citations.clone(), at_once }
@@ -73,7 +70,7 @@ impl Judging {
     pub fn scripted(answers: impl IntoIterator<Item = String>) -> Result<Self, Vec<String>> {
         let models = iris_core::judge::Models::with(&iris_core::price::Config::default())?;
         let ledger = judge::Ledger::forgetful(judge::Ceilings::default());
-        let judge = Judge::scripted(&judge::Config::default(), models, ledger, Scripted::new(answers));
+        let judge = Judge::scripted(&judge::Config::default(), models, ledger, &Scripted::new(answers));
         Ok(Self::new(judge, &fetch::Config::default()))
     }
 
@@ -241,6 +238,31 @@ impl App {
             Some(id) => self.find(super::trace_id(id)?, caller).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Stores what another process of this home had judged; without a judgement says whether one could be stored.
+    ///
+    /// # Errors
+    /// As the tool of that name, but for what its judge fails with.
+    pub async fn keep_made(
+        &self,
+        name: &str,
+        arguments: Value,
+        judged: Option<Judged>,
+        caller: &Caller,
+    ) -> Result<Value, Error> {
+        self.admit(name, caller)?;
+        let (trace_id, output, input, expected) = if name == "verify_citations" {
+            let args: VerifyCitationsArgs = parse(arguments)?;
+            (args.trace_id, args.output, None, None)
+        } else {
+            let args: EvaluateWithLlmJudgeArgs = parse(arguments)?;
+            (args.trace_id, args.output, args.input, args.expected)
+        };
+        let trace = self.linked(trace_id.as_deref(), caller).await?;
+        let Some(judged) = judged else { return Ok(json!({ "storable": true })) };
+        let given = GivenTexts { output: &output, input: input.as_deref(), expected: expected.as_deref() };
+        self.keep_judged(judged, given, trace.as_ref(), caller).await.map(|reply| self.shown(reply))
     }
 
     /// Makes the row of a judgement, stores it, and tells what it says.

@@ -54,6 +54,19 @@ def test_the_program_keeps_within_its_volume(values, bytes_max, check_config):
     assert effective["retention"]["bytes_max"] == bytes_max
 
 
+@pytest.mark.parametrize("mode", ["gateway", "sidecar"])
+def test_a_judge_in_a_cluster_is_bounded(mode, check_config):
+    """Personal data stays, every limit of money is set, and sources are fetched only when somebody writes so."""
+    key = {"judge": {"openai_api_key_file": "/etc/iris-sidecar/secrets/openai"}, "citations": {"fetch": "ask"}}
+    for config, fetch in (({}, "never"), (key, "ask")):
+        env, text = next(configured(render({"mode": mode, "config": config})[0]))
+        effective = yaml.safe_load(check_config(env | {"SIDECAR_CONFIG": text}, "--config=env:SIDECAR_CONFIG"))
+        judge, citations = effective["judge"], effective["citations"]
+        assert judge["redact"] is True
+        assert (judge["ceiling_usd_call"], judge["ceiling_usd_day"], citations["ceiling_usd_call"]) == (0.25, 1.0, 1.0)
+        assert (citations["fetch"], citations["domains"]) == (fetch, "intersect")
+
+
 def test_what_the_user_configures_wins(check_config):
     for mode in ("gateway", "sidecar"):
         values = {"mode": mode, "config": {"retention": {"days": 9}, "logging": {"level": "warn"}}}

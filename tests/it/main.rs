@@ -10,6 +10,7 @@ mod field_cases_5;
 mod field_cases_9;
 mod forwarded;
 mod frugal;
+mod judged;
 mod overload;
 mod proof;
 mod purge;

@@ -33,6 +33,18 @@ redact:
 {{- end }}
 {{- end -}}
 
+{{/* What a cluster wants of a judge, should a key be configured: nothing personal leaves, and no argument of a call moves a limit. */}}
+{{- define "iris-sidecar.judge" }}
+judge:
+  redact: true
+  ceiling_usd_call: 0.25
+  ceiling_usd_day: 1
+citations:
+  fetch: never
+  domains: intersect
+  ceiling_usd_call: 1
+{{- end -}}
+
 {{/* Three quarters of a quantity such as `4Gi`, in bytes: what everything in the home folder may take of its volume. */}}
 {{- define "iris-sidecar.budget" -}}
 {{- $units := dict "" 1 "k" 1e3 "Ki" 1024 "M" 1e6 "Mi" 1048576 "G" 1e9 "Gi" 1073741824 "T" 1e12 "Ti" 1099511627776 -}}
@@ -62,6 +74,7 @@ ops:
   listen: {{ printf "%s:%v" .opsAddress .ports.ops | quote }}
 {{- include "iris-sidecar.forward" . }}
 {{- include "iris-sidecar.redact" . }}
+{{- include "iris-sidecar.judge" . }}
 retention:
   days: 1
   {{- if not .volume.source }}

@@ -1,5 +1,7 @@
 //! What end-to-end tests stand on: the built binary, and an OTLP server behind it.
 
+pub mod client;
 pub mod collector;
 pub mod iris;
+pub mod provider;
 pub mod spans;

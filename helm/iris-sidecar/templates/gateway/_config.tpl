@@ -42,6 +42,7 @@ ops:
   listen: {{ printf "%s:%v" $values.opsAddress $values.ports.ops | quote }}
 {{- include "iris-sidecar.forward" $values }}
 {{- include "iris-sidecar.redact" $values }}
+{{- include "iris-sidecar.judge" . }}
 {{- if or $values.persistence.enabled (not $values.volume.source) }}
 retention:
   bytes_max: {{ ternary $values.persistence.size $values.volume.sizeLimit $values.persistence.enabled | include "iris-sidecar.budget" }}
