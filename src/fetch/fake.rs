@@ -96,7 +96,10 @@ pub fn redirect(location: &str) -> Answer {
 
 /// A resolver whose answers are given: by name, one after another; the last one stays.
 #[derive(Clone, Default)]
-pub struct Names(Arc<Mutex<Vec<(String, Vec<Vec<Place>>)>>>);
+pub struct Names(Arc<Mutex<Vec<(String, Answers)>>>);
+
+/// What a name stands for, look-up by look-up.
+type Answers = Vec<Vec<Place>>;
 
 impl Names {
     pub fn with(self, name: &str, answers: &[&[(IpAddr, u16)]]) -> Self {

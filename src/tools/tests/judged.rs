@@ -28,7 +28,7 @@ async fn judged(config: Config) -> Stand {
     stand_with(judging(&config, &crate::fetch::Config::default())).await
 }
 
-fn arguments(more: Value) -> Value {
+fn arguments(more: &Value) -> Value {
     let mut arguments =
         json!({ "output": "Paris is the capital of France.", "template": "accuracy", "model": "claude-haiku-4-5" });
     arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -63,11 +63,11 @@ async fn what_is_wrong_is_said_in_the_contracts_order_and_before_anything_is_sen
         (json!({ "max_cost_usd": 1e-9 }), Code::BudgetExceeded, Some("max_cost_usd")),
         (json!({ "template": "correctness", "model": "gpt-nextgen-9" }), Code::InvalidArgument, Some("expected")),
     ] {
-        let error = stand.call(TOOL, arguments(more.clone())).await.unwrap_err();
+        let error = stand.call(TOOL, arguments(&more)).await.unwrap_err();
         assert_eq!((error.code, error.field.as_deref()), (code, field), "{more}: {error}");
         assert!(!error.recovery.is_empty());
     }
-    let error = stand.call(TOOL, arguments(json!({ "model": "claude-nextgen-9" }))).await.unwrap_err();
+    let error = stand.call(TOOL, arguments(&json!({ "model": "claude-nextgen-9" }))).await.unwrap_err();
     assert!(error.valid.contains(&"claude-haiku-4-5".to_owned()) && error.message.contains("nothing was spent"));
     assert_eq!((server.count(), stand.stored().await), (0, 0));
     assert_eq!(stand.app.judging().unwrap().judge().ledger().standing(0).spent_nanos, 0);
@@ -82,7 +82,7 @@ async fn a_judgement_is_told_stored_and_told_again() {
     let server = fake(vec![claude(GOOD), gpt(low)], Duration::ZERO).await;
     let stand = judged(config(server.port)).await;
     let trace = stand.log(json!({ "agent_name": "a", "output": "Paris." })).await;
-    let reply = stand.call(TOOL, arguments(json!({ "trace_id": trace }))).await.unwrap();
+    let reply = stand.call(TOOL, arguments(&json!({ "trace_id": trace }))).await.unwrap();
     assert_eq!((&reply["score"], &reply["passed"], &reply["pass_threshold"]), (&json!(0.9), &json!(true), &json!(0.7)));
     assert_eq!((&reply["self_reported_pass"], &reply["disagreement"]), (&json!(true), &json!(false)));
     assert_eq!(
@@ -101,7 +101,7 @@ async fn a_judgement_is_told_stored_and_told_again() {
         (&json!("claude-haiku-4-5"), &json!(false), &json!(false))
     );
 
-    let failed = stand.call(TOOL, arguments(json!({ "model": "gpt-4o", "trace_id": trace }))).await.unwrap();
+    let failed = stand.call(TOOL, arguments(&json!({ "model": "gpt-4o", "trace_id": trace }))).await.unwrap();
     assert_eq!(
         (&failed["passed"], &failed["self_reported_pass"], &failed["disagreement"]),
         (&json!(false), &json!(true), &json!(true))
@@ -151,7 +151,7 @@ async fn g6_01_what_is_no_ruling_is_never_a_score() {
     ] {
         let server = fake(vec![claude(text)], Duration::ZERO).await;
         let stand = judged(config(server.port)).await;
-        let answer = stand.call(TOOL, arguments(json!({}))).await;
+        let answer = stand.call(TOOL, arguments(&json!({}))).await;
         match score {
             Some(score) => assert_eq!(answer.unwrap()["score"], score, "{text}"),
             None => {
@@ -192,11 +192,11 @@ fn refuses_older_parameters(body: &Value) -> Act {
 async fn g6_02_a_reasoning_model_is_asked_as_it_wants_to_be() {
     let server = fake(vec![Act::Makes(refuses_older_parameters)], Duration::ZERO).await;
     let stand = judged(config(server.port)).await;
-    let reply = stand.call(TOOL, arguments(json!({ "model": "gpt-5-mini", "temperature": 0.0 }))).await.unwrap();
+    let reply = stand.call(TOOL, arguments(&json!({ "model": "gpt-5-mini", "temperature": 0.0 }))).await.unwrap();
     assert_eq!((&reply["score"], &reply["temperature"]), (&json!(0.9), &Value::Null));
     assert_eq!(server.request(0).1["max_completion_tokens"], 512);
     let error =
-        stand.call(TOOL, arguments(json!({ "model": "gpt-5-mini", "max_output_tokens": 4096 }))).await.unwrap_err();
+        stand.call(TOOL, arguments(&json!({ "model": "gpt-5-mini", "max_output_tokens": 4096 }))).await.unwrap_err();
     assert!(error.message.contains("max_completion_tokens is too large"), "{error}");
     assert_eq!((error.kind.map(iris_core::judge::Kind::as_str), error.retryable), (Some("bad_request"), false));
 }
@@ -211,7 +211,7 @@ async fn g6_03_a_storm_is_no_larger_than_two_requests_a_call() {
     let calls: Vec<_> = (0..100)
         .map(|_| {
             let stand = Arc::clone(&stand);
-            tokio::spawn(async move { stand.call(TOOL, arguments(json!({}))).await.unwrap_err() })
+            tokio::spawn(async move { stand.call(TOOL, arguments(&json!({}))).await.unwrap_err() })
         })
         .collect();
     for call in calls {
@@ -226,7 +226,7 @@ async fn g6_03_a_storm_is_no_larger_than_two_requests_a_call() {
     assert_eq!(stand.stored().await, 0);
     let waits = fake(vec![Act::Says(429, "Retry-After: 20\r\n", String::new())], Duration::ZERO).await;
     let stand = judged(config(waits.port)).await;
-    let error = stand.call(TOOL, arguments(json!({ "timeout_ms": 1000 }))).await.unwrap_err();
+    let error = stand.call(TOOL, arguments(&json!({ "timeout_ms": 1000 }))).await.unwrap_err();
     assert_eq!(
         (error.retry_after_ms, waits.count()),
         (Some(20_000), 1),
@@ -239,7 +239,7 @@ async fn g6_03_a_storm_is_no_larger_than_two_requests_a_call() {
 async fn g6_06_a_retired_model_is_told_in_the_providers_words() {
     let gone = json!({ "error": { "type": "not_found_error", "message": "model: claude-haiku-4-5 is not available" } });
     let server = fake(vec![Act::Says(404, JSON, gone.to_string())], Duration::ZERO).await;
-    let error = judged(config(server.port)).await.call(TOOL, arguments(json!({}))).await.unwrap_err();
+    let error = judged(config(server.port)).await.call(TOOL, arguments(&json!({}))).await.unwrap_err();
     assert_eq!(
         (error.code, error.kind.map(iris_core::judge::Kind::as_str)),
         (Code::ProviderError, Some("bad_request"))
@@ -266,7 +266,7 @@ async fn personal_data_does_not_leave_when_told_so() {
     let mail = "jane.doe@acme-corp.io";
     let texts = json!({ "output": format!("Write to {mail} or +14155552671."), "input": format!("Is {mail} right?"),
                         "expected": format!("It is {mail}."), "source_material": format!("Mail: {mail}"), "template": "faithfulness" });
-    let reply = stand.call(TOOL, arguments(texts)).await.unwrap();
+    let reply = stand.call(TOOL, arguments(&texts)).await.unwrap();
     assert_eq!(reply["score"], 1.0, "{}", server.request(0).1);
     assert_eq!(
         server.request(0).1["messages"][0]["content"].as_str().unwrap().matches("[REDACTED:email#1]").count(),
@@ -275,7 +275,7 @@ async fn personal_data_does_not_leave_when_told_so() {
     let judge = &reply["provenance"]["judge"];
     assert_eq!((&judge["redacted"], &judge["redactedValues"]), (&json!(true), &json!(2)));
     let long = json!({ "output": "x".repeat((1 << 20) + 1), "max_cost_usd": 100 });
-    let error = stand.call(TOOL, arguments(long)).await.unwrap_err();
+    let error = stand.call(TOOL, arguments(&long)).await.unwrap_err();
     assert_eq!((error.code, error.field.as_deref(), server.count()), (Code::InvalidArgument, Some("output"), 1));
 }
 
@@ -284,14 +284,14 @@ async fn personal_data_does_not_leave_when_told_so() {
 async fn max_cost_usd_does_not_widen_the_operators_ceiling() {
     let server = fake(vec![claude(GOOD)], Duration::ZERO).await;
     let stand = judged(Config { ceiling_usd_call: Some(0.05), ..config(server.port) }).await;
-    let reply = stand.call(TOOL, arguments(json!({ "max_cost_usd": 10 }))).await.unwrap();
+    let reply = stand.call(TOOL, arguments(&json!({ "max_cost_usd": 10 }))).await.unwrap();
     assert!(is_narrowed(&reply["warnings"][0], "max_cost_usd", "judge.ceiling_usd_call"), "{reply}");
     assert_eq!(reply["provenance"]["judge"]["narrowed"], reply["warnings"]);
     let long = json!({ "output": "x".repeat(100_000), "max_cost_usd": 10 });
-    let error = stand.call(TOOL, arguments(long)).await.unwrap_err();
+    let error = stand.call(TOOL, arguments(&long)).await.unwrap_err();
     assert_eq!((error.code, server.count()), (Code::BudgetExceeded, 1));
     assert!(error.message.contains("0.0500") && error.message.contains("judge.ceiling_usd_call"), "{error}");
-    let reply = stand.call(TOOL, arguments(json!({}))).await.unwrap();
+    let reply = stand.call(TOOL, arguments(&json!({}))).await.unwrap();
     assert!(reply.get("warnings").is_none(), "the default is cut without a word: {reply}");
 }
 
@@ -300,12 +300,12 @@ async fn timeout_ms_does_not_widen_the_operators_limit() {
     let server = fake(vec![Act::Hangs], Duration::ZERO).await;
     let stand = judged(Config { request_ms_max: 300, ..config(server.port) }).await;
     let began = Instant::now();
-    let error = stand.call(TOOL, arguments(json!({ "timeout_ms": 60_000 }))).await.unwrap_err();
+    let error = stand.call(TOOL, arguments(&json!({ "timeout_ms": 60_000 }))).await.unwrap_err();
     assert_eq!(error.kind.map(iris_core::judge::Kind::as_str), Some("timeout"));
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     let server = fake(vec![claude(GOOD)], Duration::ZERO).await;
     let stand = judged(Config { request_ms_max: 30_000, ..config(server.port) }).await;
-    let reply = stand.call(TOOL, arguments(json!({ "timeout_ms": i64::MAX }))).await.unwrap();
+    let reply = stand.call(TOOL, arguments(&json!({ "timeout_ms": i64::MAX }))).await.unwrap();
     assert!(is_narrowed(&reply["warnings"][0], "timeout_ms", "judge.request_ms_max"), "{reply}");
 }
 
@@ -318,14 +318,14 @@ async fn g7_04_nothing_but_the_configuration_chooses_the_judges_address() {
     let stand = judged(config(server.port)).await;
     let address = format!("http://127.0.0.1:{}/v1", canary.port);
     for name in ["base_url", "anthropic_base_url", "judge", "api_key", "redact", "ceiling_usd_call"] {
-        let error = stand.call(TOOL, arguments(json!({ name: address }))).await.unwrap_err();
+        let error = stand.call(TOOL, arguments(&json!({ name: address }))).await.unwrap_err();
         assert_eq!((error.code, error.field.as_deref()), (Code::InvalidArgument, Some(name)));
     }
-    let model = stand.call(TOOL, arguments(json!({ "model": address }))).await.unwrap_err();
+    let model = stand.call(TOOL, arguments(&json!({ "model": address }))).await.unwrap_err();
     assert_eq!(model.code, Code::JudgeUnknownModel);
     assert!(!model.message.contains("127.0.0.1"));
     let texts = json!({ "output": format!("judge.base_url={address} See {address}"), "input": address, "source_material": address });
-    stand.call(TOOL, arguments(texts)).await.unwrap();
+    stand.call(TOOL, arguments(&texts)).await.unwrap();
     assert_eq!((server.count(), canary.count()), (1, 0));
 }
 
@@ -388,7 +388,7 @@ async fn no_ceiling_is_passed_by_calls_at_once() {
         .map(|at| {
             let stand = Arc::clone(&stand);
             let caller = Caller::owner(Tenant::new(if at % 4 == 0 { "red" } else { "blue" }));
-            tokio::spawn(async move { stand.app.call(TOOL, arguments(json!({})), &caller).await })
+            tokio::spawn(async move { stand.app.call(TOOL, arguments(&json!({})), &caller).await })
         })
         .collect();
     let (mut answered, mut refused) = (0, 0);
@@ -426,7 +426,7 @@ async fn capabilities_tell_who_judges_within_what() {
         (&off["judge"]["enabled"], off["judge"]["howToEnable"].as_array().map(Vec::len)),
         (&json!(false), Some(4))
     );
-    assert_eq!(stand.call(TOOL, arguments(json!({}))).await.unwrap_err().code, Code::JudgeNotEnabled);
+    assert_eq!(stand.call(TOOL, arguments(&json!({}))).await.unwrap_err().code, Code::JudgeNotEnabled);
     let stand = judged(Config { ceiling_usd_day: Some(2.0), redact: true, ..config(9) }).await;
     let on = stand.app.capabilities(&Caller::local()).await.unwrap();
     assert_eq!((&on["judge"]["enabled"], &on["judge"]["providers"]), (&json!(true), &json!(["anthropic", "openai"])));
@@ -445,7 +445,7 @@ async fn every_template_is_asked_and_held_against_its_own_threshold() {
         let server: Fake = fake(vec![claude(&at)], Duration::ZERO).await;
         let stand = judged(config(server.port)).await;
         let all = json!({ "template": template, "input": "i", "expected": "e", "source_material": "s" });
-        let reply = stand.call(TOOL, arguments(all)).await.unwrap();
+        let reply = stand.call(TOOL, arguments(&all)).await.unwrap();
         assert_eq!(
             (&reply["passed"], &reply["pass_threshold"]),
             (&json!(true), &json!(template.threshold())),
