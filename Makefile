@@ -4,7 +4,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 
-.PHONY: help lib demo release image check test faults bench
+.PHONY: help lib demo release image check test faults fuzz soak bench
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
@@ -33,7 +33,14 @@ test: lib ## Every test, with a table of suites at the end
 	@scripts/test
 
 faults: lib ## Harm files and kill processes, many times over
-	IRIS_FAULTS=long $(CARGO) test --workspace --test it faults -- --nocapture --test-threads 1
+	IRIS_FAULTS=long $(CARGO) test --workspace --test it -- faults field_cases_8 acknowledged --nocapture --test-threads 1
+	IRIS_FAULTS=long $(CARGO) test --workspace --lib fuzz
+
+soak: lib ## Half an hour under load: memory, handles and disk stay flat
+	IRIS_SOAK_SECONDS=$${IRIS_SOAK_SECONDS:-1800} $(CARGO) test --release --workspace --test it soak -- --nocapture
+
+fuzz: lib ## Look for inputs that break a parser, guided by coverage; needs nightly and cargo-fuzz
+	@scripts/fuzz
 
 bench: lib ## Measure the receiving, judging and storing of spans
 	@scripts/bench

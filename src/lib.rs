@@ -14,6 +14,8 @@ pub mod demo;
 pub mod door;
 pub mod fetch;
 pub mod forward;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod home;
 pub mod ingest;
 pub mod journal;

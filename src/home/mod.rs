@@ -130,6 +130,38 @@ pub fn runtime(home: &Path) -> Option<Runtime> {
     serde_json::from_slice(&fs::read(home.join("runtime.json")).ok()?).ok()
 }
 
+/// What the folder takes of its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Used {
+    /// Bytes of all files in it.
+    pub bytes: u64,
+    /// Bytes that its disk has left for us; 0 when it does not say.
+    pub disk_free_bytes: u64,
+}
+
+/// Files and folders that are looked at: more than a journal has segments at its largest.
+const LOOKED_AT_MAX: usize = 16_384;
+
+/// What the folder takes now. Files that come and go meanwhile may be in it or not.
+pub fn used(home: &Path) -> Used {
+    let (mut bytes, mut looked_at) = (0, 0);
+    let mut folders = vec![home.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten().take(LOOKED_AT_MAX.saturating_sub(looked_at)) {
+            looked_at += 1;
+            // Not followed where it leads elsewhere.
+            match entry.metadata() {
+                Ok(found) if found.is_dir() => folders.push(entry.path()),
+                Ok(found) if found.is_file() => bytes += found.blocks() * 512,
+                _ => {}
+            }
+        }
+    }
+    let disk_free_bytes = rustix::fs::statvfs(home).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    Used { bytes, disk_free_bytes }
+}
+
 fn lock(home: &Path) -> Result<File, Error> {
     let path = home.join("lock");
     let failed = |error| Error::Io { path: path.clone(), error };
@@ -169,6 +201,20 @@ mod tests {
         assert!(refused.contains(&format!("pid {}", std::process::id())), "{refused}");
         drop(home);
         Home::take(&path).unwrap();
+    }
+
+    #[test]
+    fn what_it_takes_is_the_sum_of_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let before = used(folder.path());
+        assert!(before.bytes == 0 && before.disk_free_bytes > 0, "{before:?}");
+        fs::create_dir_all(folder.path().join("a/b")).unwrap();
+        for file in ["one", "a/two", "a/b/three"] {
+            fs::write(folder.path().join(file), vec![1; 65_536]).unwrap();
+        }
+        std::os::unix::fs::symlink("/", folder.path().join("a/elsewhere")).unwrap();
+        let bytes = used(folder.path()).bytes;
+        assert!((3 * 65_536..4 * 65_536).contains(&bytes), "{bytes}");
     }
 
     #[test]

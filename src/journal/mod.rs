@@ -13,6 +13,8 @@ mod appender;
 mod disk;
 mod files;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzed;
 mod keeper;
 mod lane;
 mod reader;
@@ -307,6 +309,8 @@ pub struct LaneStatus {
     pub unforwarded_records: u64,
     /// Bytes of those.
     pub unforwarded_bytes: u64,
+    /// Bytes of the segments that the store has not reported wholly stored; 0 of a lane that it does not follow.
+    pub unstored_bytes: u64,
 }
 
 /// The handle; clones share one journal. Dropping the last clone ends its threads without waiting for them.
@@ -544,6 +548,12 @@ impl LaneShared {
             dropped_segments: read(&self.counters.dropped_segments),
             unforwarded_records: unforwarded().map(|segment| read(&segment.records)).sum(),
             unforwarded_bytes: unforwarded().map(|segment| segment.end()).sum(),
+            unstored_bytes: state
+                .segments
+                .iter()
+                .filter(|segment| self.lane != Lane::Metrics && segment.last() > state.stored)
+                .map(|segment| segment.end())
+                .sum(),
         }
     }
 }

@@ -98,7 +98,12 @@ pub(super) fn read(path: &Path) -> Result<Content, Fault> {
     }
     let mut text = Vec::new();
     file.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
-    let text = String::from_utf8(text).map_err(|_| Fault::NotText)?;
+    understand(text)
+}
+
+/// What the bytes of a file hold.
+pub(super) fn understand(bytes: Vec<u8>) -> Result<Content, Fault> {
+    let text = String::from_utf8(bytes).map_err(|_| Fault::NotText)?;
     let pieces = Pieces::of(&text)?;
     if pieces.rules.len() > ENTRIES_MAX {
         return Err(Fault::TooMany(pieces.rules.len()));

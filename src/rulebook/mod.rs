@@ -9,6 +9,20 @@
 mod audit;
 mod file;
 mod pieces;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzed {
+    //! For fuzzers.
+
+    /// The bytes of a rule file: what is kept of them is kept again, and no entry is lost.
+    pub(crate) fn file(data: &[u8]) {
+        let Ok(content) = super::file::understand(data.to_vec()) else { return };
+        let text = content.text().expect("it has a text");
+        let again = super::file::understand(text.clone().into_bytes()).expect("what is written is read");
+        assert_eq!(again.entries.len(), content.entries.len(), "no entry is lost");
+        assert_eq!(again.rules().count(), content.rules().count());
+        assert_eq!(again.text().expect("it has a text"), text, "written again it is the same");
+    }
+}
 #[cfg(test)]
 mod tests;
 

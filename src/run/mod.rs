@@ -10,7 +10,8 @@ pub use state::journal_from;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -33,7 +34,7 @@ use crate::journal::{Journal, RealDisk};
 use crate::ops::{self, Ops};
 use crate::receive::Doors;
 use crate::rulebook::Rulebook;
-use crate::tools::{App, Facts, Judging, World};
+use crate::tools::{App, Facts, Judging, Slot, World};
 use crate::{serve, telemetry};
 use opening::Opening;
 
@@ -103,9 +104,6 @@ impl Sidecar {
         let memory = ingest::limit_bytes();
         let deleted = deletions(&home).await?;
         let (journal, recovered) = open_journal(&config, &home, target.is_some() || is_alone).await?;
-        for damage in &recovered.damage {
-            tracing::error!(?damage, "the journal is damaged here; what it held there is lost");
-        }
         let counters = Arc::new(ReceiveCounters::default());
         let admission = Admission::new(memory);
         let known: HashSet<u128> = recovered.recent.iter().copied().collect();
@@ -114,9 +112,7 @@ impl Sidecar {
         let redactor = redactor(&config, &journal);
         redactor.iter().for_each(|redactor| inlet.redact(redactor));
         let (closing, ending, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
-        // Files that cannot be used are named before anything is open.
-        let ops_tls = config.ops.tls.open("ops.tls").and_then(|tls| config.web.tls.open("web.tls").map(|_| tls));
-        let ops_tls = ops_tls.map_err(anyhow::Error::msg)?;
+        let ops_tls = ops_tls(&config)?;
         let web = listen("web", "web.listen", config.web.listen).await?;
         let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
         let spans = serve::Spans { inlet: inlet.clone(), admission: admission.clone() };
@@ -129,39 +125,44 @@ impl Sidecar {
         let verdicts = telling.as_ref().map(|(verdicts, _)| verdicts.clone());
         let told = CancellationToken::new();
         let export = exporter(export, &config, &tasks, &ending)?;
-        let folder = home.path().to_owned();
-        let rulebook = tokio::task::spawn_blocking(move || Rulebook::open(&folder)).await?;
+        let rulebook = rulebook(&home).await?;
         let judging = judged::start(script, &config, home.path()).await?;
         let app = Arc::new(App {
             rulebook,
             settings: Arc::new(config.eval.clone()),
             journal: journal.clone(),
             world: World::REAL,
-            backend: OnceLock::new(),
+            backend: Slot::default(),
             deleted: deleted.clone(),
             started: telemetry::now(),
-            facts: Facts {
-                forwards: forwarder.is_some() || export.is_some(),
-                export,
-                redactor,
-                ..facts(&config, web.as_ref())
-            },
+            facts: facts(&config, web.as_ref(), forwarder.is_some(), export, redactor),
             judging,
         });
         let within = config.erase.within();
         let eraser = Eraser::new(home.path(), journal.clone(), deleted.clone(), within, telemetry::now);
         tasks.spawn(eraser.run(closing.clone()));
         let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
-        let ops = state::ops(&app, &journal, &counters, &admission, (forwarder.as_ref(), verdicts.as_ref()));
+        let restarts = Arc::new(AtomicU64::new(0));
+        let ops = state::ops(state::Rooms {
+            app: Arc::clone(&app),
+            counters,
+            admission,
+            forward: forwarder.as_ref().map(Forwarder::lanes),
+            verdicts: verdicts.clone(),
+            restarts: Arc::clone(&restarts),
+            home: home.path().to_owned(),
+            home_bytes_max: config.retention.bytes_max,
+        });
         if let Some(listener) = ops_listener {
             tasks.spawn(watched("ops", ops::serve(listener, ops_tls, Arc::clone(&ops), ending.clone())));
         }
         serve_questions(web, spans, &app, &config, &home, (&tasks, &closing));
         home.announce(&runtime)?;
         ops.set_ready(true);
-        let opening = Opening { app: Arc::clone(&app), config, home: home.path().to_owned(), deleted, telling };
+        let (app_of_store, home_path) = (Arc::clone(&app), home.path().to_owned());
+        let opening = Opening { app: app_of_store, config, home: home_path, deleted, telling, restarts };
         let ends = opening::Ends { closing: closing.clone(), told: told.clone() };
-        tasks.spawn(opening::open_store(opening, ends, tasks.clone()));
+        tasks.spawn(opening.run(ends, tasks.clone()));
         tracing::info!(grpc = runtime.grpc, http = runtime.http, web = runtime.web, ops = runtime.ops, "ready");
         Ok(Self { app, journal, doors, forwarder, verdicts, ops, runtime, closing, ending, told, tasks, home })
     }
@@ -307,6 +308,18 @@ fn serve_questions(
     tasks.spawn(watched("socket", serving));
 }
 
+/// The certificate of the ops door. Files that cannot be used, those of the web door too, are named before anything is
+/// open.
+fn ops_tls(config: &Config) -> anyhow::Result<Option<door::Tls>> {
+    let ops = config.ops.tls.open("ops.tls").and_then(|tls| config.web.tls.open("web.tls").map(|_| tls));
+    ops.map_err(anyhow::Error::msg)
+}
+
+async fn rulebook(home: &Home) -> anyhow::Result<Rulebook> {
+    let folder = home.path().to_owned();
+    Ok(tokio::task::spawn_blocking(move || Rulebook::open(&folder)).await?)
+}
+
 async fn deletions(home: &Home) -> anyhow::Result<Deletions> {
     let folder = home.path().to_owned();
     let opened = tokio::task::spawn_blocking(move || Deletions::open(&folder)).await?;
@@ -320,7 +333,11 @@ async fn open_journal(
 ) -> anyhow::Result<(Journal, crate::journal::Recovered)> {
     let (settings, path) = (config.journal(), home.path().to_owned());
     let opening = tokio::task::spawn_blocking(move || Journal::open(&path, &settings, forwarding, Arc::new(RealDisk)));
-    opening.await?.context("the journal cannot be opened")
+    let (journal, recovered) = opening.await?.context("the journal cannot be opened")?;
+    for damage in &recovered.damage {
+        tracing::error!(?damage, "the journal is damaged here; what it held there is lost");
+    }
+    Ok((journal, recovered))
 }
 
 /// What takes personal data and credentials out, when that is configured.
@@ -342,7 +359,13 @@ fn exporter(
 }
 
 /// What the tools tell of this process.
-fn facts(config: &Config, web: Option<&TcpListener>) -> Facts {
+fn facts(
+    config: &Config,
+    web: Option<&TcpListener>,
+    forwards: bool,
+    export: Option<Exporter>,
+    redactor: Option<Arc<Redactor>>,
+) -> Facts {
     let address = web.and_then(|listener| listener.local_addr().ok());
     Facts {
         web: address.map(|address| format!("{}://{address}", if config.web.tls.is_on() { "https" } else { "http" })),
@@ -353,10 +376,10 @@ fn facts(config: &Config, web: Option<&TcpListener>) -> Facts {
         sql: config.mcp.sql,
         stored_text: config.mcp.stored_text,
         reply_bytes_max: config.mcp.reply_bytes(),
-        export: None,
+        forwards: forwards || export.is_some(),
+        export,
         erase_within: config.erase.within(),
-        forwards: false,
-        redactor: None,
+        redactor,
     }
 }
 

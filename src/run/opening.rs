@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use iris_core::model::Lane;
@@ -18,7 +19,7 @@ use crate::forward::Forwarder;
 use crate::home::Home;
 use crate::ingest::{self, Pipeline, Verdicts};
 use crate::journal::Journal;
-use crate::store::Store;
+use crate::store::{Error, Store};
 use crate::telemetry;
 use crate::tools::{App, Backend};
 
@@ -28,13 +29,19 @@ const STORE_RETRY: Duration = Duration::from_secs(2);
 /// How often an error that stays the same is logged.
 const STORE_ERROR_AGAIN: Duration = Duration::from_secs(60);
 
+/// A store that ended sooner than this is not opened again at once.
+const STORE_LIVED: Duration = Duration::from_secs(60);
+
 /// What the store is opened for.
 pub(super) struct Opening {
     pub app: Arc<App>,
     pub config: Config,
     pub home: PathBuf,
     pub deleted: Deletions,
-    pub telling: Option<(Verdicts, ingest::VerdictWork)>,
+    /// The work is begun once, with the first store; verdicts of a later one reach it all the same.
+    pub telling: Option<(Verdicts, Option<ingest::VerdictWork>)>,
+    /// How often the store ended by itself.
+    pub restarts: Arc<AtomicU64>,
 }
 
 /// What ends the rooms behind the store.
@@ -52,67 +59,93 @@ pub(super) fn telling(
     journal: &Journal,
     known: HashSet<u128>,
     forwarder: Option<&Forwarder>,
-) -> Option<(Verdicts, ingest::VerdictWork)> {
+) -> Option<(Verdicts, Option<ingest::VerdictWork>)> {
     let Some(forwarder) = forwarder.filter(|_| config.forward.verdicts) else {
         Verdicts::forget(home.path());
         return None;
     };
     let lanes = forwarder.lanes();
     let serves = Arc::new(move || lanes.serves(Lane::Logs));
-    Some(Verdicts::new(home.path(), journal.clone(), known, serves, telemetry::now()))
+    let (verdicts, work) = Verdicts::new(home.path(), journal.clone(), known, serves, telemetry::now());
+    Some((verdicts, Some(work)))
 }
 
-/// Opens the store and starts the pipeline; tries again for as long as the process runs, because traffic is taken
-/// and forwarded meanwhile.
-pub(super) async fn open_store(opening: Opening, ends: Ends, tasks: TaskTracker) {
-    let Opening { app, config, home, deleted, mut telling } = opening;
-    let mut told: Option<(String, Instant)> = None;
-    loop {
-        let (path, mut settings) = (home.clone(), config.store());
-        // Without its own path it does in this process what it would do in another.
-        settings.program = std::env::current_exe().ok();
-        settings.journal_from = journal_from(&app.journal);
-        let known = deleted.clone();
-        let opened = tokio::task::spawn_blocking(move || Store::open(&path, &settings, known)).await;
-        let error = match opened {
-            Ok(Ok((store, boot))) => {
-                let parts = ingest::Parts {
-                    home: home.clone(),
-                    journal: app.journal.clone(),
-                    store: store.clone(),
-                    deleted: deleted.clone(),
-                    mind: mind(&app, &config.cost, telling.as_ref().map(|(verdicts, _)| verdicts.tell())),
-                };
-                match Pipeline::start(parts, &config.assembly, config.store.keep_other_traces, boot).await {
-                    Ok(pipeline) => {
-                        if let Some((_, work)) = telling.take() {
-                            tasks.spawn(work.run(store.clone(), ends.told.clone()));
-                        }
-                        if app.backend.set(Backend { store, pipeline }).is_err() {
-                            tracing::error!("the store was opened twice");
-                        }
-                        tracing::info!("the store is open");
-                        return;
-                    }
-                    Err(error) => anyhow::Error::from(error),
+impl Opening {
+    /// Opens the store and starts the pipeline, and does so again when the store ends by itself: what it had not
+    /// committed, and what it lost, is in the journal. Traffic is taken and forwarded whatever happens here.
+    pub(super) async fn run(mut self, ends: Ends, tasks: TaskTracker) {
+        while let Some(backend) = self.open(&ends.closing).await {
+            let opened = Instant::now();
+            let (store, pipeline) = (backend.store.clone(), backend.pipeline.clone());
+            if let Some(work) = self.telling.as_mut().and_then(|(_, work)| work.take()) {
+                tasks.spawn(work.run(store.clone(), ends.told.clone()));
+            }
+            self.app.backend.set(backend);
+            tracing::info!("the store is open");
+            tokio::select! {
+                biased;
+                () = ends.closing.cancelled() => return,
+                () = store.ended() => {}
+            }
+            self.restarts.fetch_add(1, Ordering::Relaxed);
+            self.app.backend.clear();
+            pipeline.end().await;
+            store.release().await;
+            tracing::error!("the store ended and is opened as at a start; the journal has what it lacks");
+            if opened.elapsed() < STORE_LIVED {
+                tokio::select! {
+                    () = ends.closing.cancelled() => return,
+                    () = tokio::time::sleep(STORE_RETRY) => {}
                 }
             }
-            // Nothing but another configuration helps.
-            Ok(Err(error @ crate::store::Error::Setting(_))) => {
-                tracing::error!(%error, "the store cannot be opened with these settings; taking and forwarding goes on");
-                return;
-            }
-            Ok(Err(error)) => error.into(),
-            Err(error) => error.into(),
-        };
-        let error = format!("{error:#}");
-        if told.as_ref().is_none_or(|(before, at)| *before != error || at.elapsed() >= STORE_ERROR_AGAIN) {
-            tracing::error!(error, "the store cannot be opened; taking and forwarding goes on");
-            told = Some((error, Instant::now()));
         }
-        tokio::select! {
-            () = ends.closing.cancelled() => return,
-            () = tokio::time::sleep(STORE_RETRY) => {}
+    }
+
+    /// Tries until it is open; `None` when it is told to end, or when nothing but other settings would help.
+    async fn open(&self, closing: &CancellationToken) -> Option<Backend> {
+        let mut told: Option<(String, Instant)> = None;
+        loop {
+            let error = match self.open_once().await {
+                Ok(backend) => return Some(backend),
+                Err(error) => error,
+            };
+            if matches!(error.downcast_ref(), Some(Error::Setting(_))) {
+                tracing::error!(%error, "the store cannot be opened with these settings; taking and forwarding goes on");
+                return None;
+            }
+            let error = format!("{error:#}");
+            if told.as_ref().is_none_or(|(before, at)| *before != error || at.elapsed() >= STORE_ERROR_AGAIN) {
+                tracing::error!(error, "the store cannot be opened; taking and forwarding goes on");
+                told = Some((error, Instant::now()));
+            }
+            tokio::select! {
+                () = closing.cancelled() => return None,
+                () = tokio::time::sleep(STORE_RETRY) => {}
+            }
+        }
+    }
+
+    async fn open_once(&self) -> anyhow::Result<Backend> {
+        let (path, known, mut settings) = (self.home.clone(), self.deleted.clone(), self.config.store());
+        // Without its own path it does in this process what it would do in another.
+        settings.program = std::env::current_exe().ok();
+        settings.journal_from = journal_from(&self.app.journal);
+        let (store, boot) = tokio::task::spawn_blocking(move || Store::open(&path, &settings, known)).await??;
+        let parts = ingest::Parts {
+            home: self.home.clone(),
+            journal: self.app.journal.clone(),
+            store: store.clone(),
+            deleted: self.deleted.clone(),
+            mind: mind(&self.app, &self.config.cost, self.telling.as_ref().map(|(verdicts, _)| verdicts.tell())),
+        };
+        let config = &self.config;
+        match Pipeline::start(parts, &config.assembly, config.store.keep_other_traces, boot).await {
+            Ok(pipeline) => Ok(Backend { store, pipeline }),
+            Err(error) => {
+                // The file must be free before it is opened again.
+                store.release().await;
+                Err(error.into())
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the ops door tells: the state of every room as JSON, and its counters as metrics.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::judged;
 use crate::door;
-use crate::forward::{ForwardStatus, Forwarder, Lanes};
+use crate::forward::{ForwardStatus, Lanes};
+use crate::home;
 use crate::ingest::{
     Admission, DoorCounters, LaneCounters, LaneLag, PipelineStatus, ReceiveCounters, RequestCounters, Verdicts,
 };
@@ -123,6 +125,15 @@ const JOURNAL: &[Row<LaneStatus>] = &[
     counter("iris_journal_dropped_records", "Records dropped for the forwarder", |lane| lane.dropped_records),
     counter("iris_journal_dropped_segments", "Segments dropped for the forwarder", |lane| lane.dropped_segments),
     counter("iris_journal_refused_records", "Records refused because the lane was full", |lane| lane.refused_full),
+    gauge("iris_journal_refusing", "1 from a refused record to the next that is taken", |lane| {
+        u64::from(lane.refusing_ms.is_some())
+    }),
+    gauge("iris_journal_unstored_bytes", "Bytes that no checkpoint of the database contains yet", |lane| {
+        lane.unstored_bytes
+    }),
+    gauge("iris_journal_unforwarded_bytes", "Bytes that the forwarder is not past the end of", |lane| {
+        lane.unforwarded_bytes
+    }),
 ];
 
 /// Of each lane that is forwarded.
@@ -142,6 +153,15 @@ const STORE: &[Row<store::Status>] = &[
         store.unreadable
     }),
     gauge("iris_store_wal_bytes", "Bytes of DuckDB's write-ahead log", |store| store.wal_bytes),
+    gauge("iris_store_file_bytes", "Bytes of the database file when it was last looked at", |store| store.file_bytes),
+    gauge("iris_store_failing", "1 while commits fail and rows wait in the journal", |store| {
+        u64::from(store.failed.is_some())
+    }),
+    gauge(
+        "iris_store_no_space",
+        "1 while no space is left for commits, on the disk or of retention.bytes_max",
+        |store| u64::from(store.no_space),
+    ),
 ];
 
 /// Of the way from the journal to the verdict, once the store is open.
@@ -184,31 +204,22 @@ pub fn journal_from(journal: &Journal) -> store::Through {
 }
 
 /// Everything the ops door looks at.
-struct Rooms {
-    app: Arc<App>,
-    journal: Journal,
-    counters: Arc<ReceiveCounters>,
-    admission: Admission,
-    forward: Option<Lanes>,
-    verdicts: Option<Verdicts>,
+pub(super) struct Rooms {
+    pub app: Arc<App>,
+    pub counters: Arc<ReceiveCounters>,
+    pub admission: Admission,
+    pub forward: Option<Lanes>,
+    pub verdicts: Option<Verdicts>,
+    /// How often the store ended by itself.
+    pub restarts: Arc<AtomicU64>,
+    pub home: PathBuf,
+    /// `retention.bytes_max`.
+    pub home_bytes_max: u64,
 }
 
 /// The ops door over the running rooms.
-pub(super) fn ops(
-    app: &Arc<App>,
-    journal: &Journal,
-    counters: &Arc<ReceiveCounters>,
-    admission: &Admission,
-    (forwarder, verdicts): (Option<&Forwarder>, Option<&Verdicts>),
-) -> Arc<Ops> {
-    let rooms = Arc::new(Rooms {
-        app: Arc::clone(app),
-        journal: journal.clone(),
-        counters: Arc::clone(counters),
-        admission: admission.clone(),
-        forward: forwarder.map(Forwarder::lanes),
-        verdicts: verdicts.cloned(),
-    });
+pub(super) fn ops(rooms: Rooms) -> Arc<Ops> {
+    let rooms = Arc::new(rooms);
     let (for_ready, for_state) = (Arc::clone(&rooms), Arc::clone(&rooms));
     Ops::new(move || for_ready.obstacle(), move || for_state.state(), move || rooms.families())
 }
@@ -216,7 +227,7 @@ pub(super) fn ops(
 impl Rooms {
     /// Why spans cannot be acknowledged, or not for long, although the doors are open.
     fn obstacle(&self) -> Option<&'static str> {
-        let lanes = self.journal.status();
+        let lanes = self.app.journal.status();
         let traces = lanes.iter().find(|status| status.lane == Lane::Traces);
         let failed = self.app.backend.get().is_some_and(|backend| backend.pipeline.status().failed);
         hindrance(traces.and_then(|status| status.refusing_ms), failed)
@@ -224,8 +235,8 @@ impl Rooms {
 
     fn state(&self) -> Value {
         let backend = self.app.backend.get();
-        let journal: Vec<Value> = self.journal.status().iter().map(lane).collect();
-        let pipeline = backend.map(|backend| backend.pipeline.status());
+        let journal: Vec<Value> = self.app.journal.status().iter().map(lane).collect();
+        let pipeline = backend.as_ref().map(|backend| backend.pipeline.status());
         json!({
             "store": backend.map_or_else(|| json!({ "state": "opening" }), |backend| {
                 let mut status = json!(backend.store.status());
@@ -243,6 +254,8 @@ impl Rooms {
                 "failed": status.failed,
             })),
             "erasure": self.app.erasure(),
+            "home": self.home(),
+            "store_restarts": load(&self.restarts),
             "journal": journal,
             "judge": judged::state(self.app.judging.as_deref(), self.now_ms()),
             "rules": self.app.rulebook.status().into_iter().take(TENANTS_SHOWN_MAX).collect::<Vec<_>>(),
@@ -255,16 +268,32 @@ impl Rooms {
         (self.app.world.now)().as_unix_nanos() / 1_000_000
     }
 
+    /// What the folder takes, what it may take, and what the disk has left.
+    fn home(&self) -> Value {
+        let used = home::used(&self.home);
+        json!({ "bytes": used.bytes, "bytes_max": self.home_bytes_max, "disk_free_bytes": used.disk_free_bytes })
+    }
+
     fn families(&self) -> Vec<Family> {
         let doors = [("grpc", &self.counters.grpc), ("http", &self.counters.http)];
         let mut families = received(&doors);
         families.extend(by(DOORS, "transport", doors));
         families.push(not_accepted(&doors));
-        let lanes = self.journal.status();
+        let lanes = self.app.journal.status();
         families.extend(by(JOURNAL, "lane", lanes.iter().map(|status| (status.lane.as_str(), status))));
         if let Some(lanes) = self.forward.as_ref().map(Lanes::status) {
             families.extend(by(FORWARD, "lane", lanes.iter().map(|status| (status.lane.as_str(), status))));
         }
+        let used = home::used(&self.home);
+        for (name, help, value) in [
+            ("iris_home_bytes", "Bytes of all files in the home folder", used.bytes),
+            ("iris_home_bytes_max", "What retention.bytes_max lets them have", self.home_bytes_max),
+            ("iris_home_disk_free_bytes", "Bytes that the disk of the home folder has left", used.disk_free_bytes),
+        ] {
+            families.push(Family::one(name, help, Kind::Gauge, value));
+        }
+        let help = "Times the store could not go on and was opened as at a start";
+        families.push(Family::one("iris_store_restarts", help, Kind::Counter, load(&self.restarts)));
         families.extend(rules(&self.app.rulebook.status()));
         let help = "Requests that named a tenant with a key that may not";
         families.push(Family::one("iris_tenant_headers_ignored", help, Kind::Counter, door::tenants_ignored()));
@@ -385,7 +414,8 @@ fn lane(status: &LaneStatus) -> Value {
         "acknowledged": status.acknowledged, "stored": status.stored, "forwarded": status.forwarded, "records": status.records,
         "syncs": status.syncs, "failures": status.failures, "refused_full": status.refused_full, "damaged": status.damaged,
         "dropped_records": status.dropped_records, "dropped_segments": status.dropped_segments,
-        "refusing_ms": status.refusing_ms,
+        "refusing_ms": status.refusing_ms, "unstored_bytes": status.unstored_bytes,
+        "unforwarded_records": status.unforwarded_records, "unforwarded_bytes": status.unforwarded_bytes,
     })
 }
 

@@ -161,6 +161,26 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, Refusal> {
     }
 }
 
+/// For fuzzers: whatever comes in is a message or is answered in one line that says nothing of it but its id.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(data: &[u8]) {
+    for line in data.split(|byte| *byte == b'\n') {
+        match head(line) {
+            Ok(head) => {
+                assert!(head.method.is_some() || head.id.is_some());
+                let _ = serde_json::from_slice::<rmcp::model::ClientJsonRpcMessage>(line);
+            }
+            Err(refusal) => {
+                let said = refusal.to_line();
+                assert_eq!(said.iter().filter(|byte| **byte == b'\n').count(), 1, "an answer is one line");
+                let answer: Value = serde_json::from_slice(&said).expect("an answer is JSON");
+                let is_id = answer["id"].is_null() || answer["id"].is_string() || answer["id"].is_i64();
+                assert!(is_id && answer["error"]["code"].is_i64(), "{answer}");
+            }
+        }
+    }
+}
+
 /// The id as an answer carries it: `7.0` is 7.
 fn plain_id(id: Value) -> Option<Value> {
     match &id {

@@ -39,6 +39,8 @@ use gate::{Gate, enter, refusal};
 
 pub use mcp::{Config as McpConfig, Mcp};
 pub use message::LIMIT_SETTING;
+#[cfg(any(test, fuzzing))]
+pub(crate) use message::fuzzed;
 pub use otlp::Spans;
 pub use relay::{End, Relay, relay};
 pub use socket::{attend, connect, listen as listen_socket};

@@ -1,5 +1,4 @@
 use std::net::SocketAddr;
-use std::sync::OnceLock;
 
 use iris_core::model::Timestamp;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -22,7 +21,7 @@ fn app(home: &std::path::Path) -> Arc<App> {
         settings: Arc::default(),
         journal,
         world: World::REAL,
-        backend: OnceLock::new(),
+        backend: crate::tools::Slot::default(),
         started: Timestamp::default(),
         deleted: crate::deleted::Deletions::default(),
         facts: crate::tools::Facts::default(),

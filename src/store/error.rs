@@ -96,7 +96,7 @@ impl Error {
         if has(&["FATAL Error", "has been invalidated", "must be restarted prior to being used again"]) {
             return Self::Fatal(short);
         }
-        if has(&["No space left on device", "Disk quota exceeded"]) {
+        if is_about_space(message) {
             return Self::NoSpace(short);
         }
         if has(&["Out of Memory Error", "failed to offload data block"]) {
@@ -134,7 +134,8 @@ impl Error {
     /// disk refused for another reason passes.
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::Corrupt(_) | Self::Fatal(_) | Self::Unreadable { .. } => true,
+            Self::Corrupt(_) | Self::Unreadable { .. } => true,
+            Self::Fatal(why) => !is_about_space(why),
             Self::Engine(why) => !why.contains("IO Error") || why.contains("Could not read enough bytes"),
             _ => false,
         }
@@ -142,8 +143,21 @@ impl Error {
 
     /// Whether the same call may succeed later without anybody changing anything in the request.
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Locked { .. } | Self::NoSpace(_) | Self::NoMemory(_) | Self::Deadline(_))
+        matches!(
+            self,
+            Self::Locked { .. }
+                | Self::NoSpace(_)
+                | Self::NoMemory(_)
+                | Self::Deadline(_)
+                // It is opened again, by the process or by the next one.
+                | Self::Fatal(_)
+                | Self::Closed
+        )
     }
+}
+
+fn is_about_space(message: &str) -> bool {
+    ["No space left on device", "Disk quota exceeded"].iter().any(|words| message.contains(words))
 }
 
 /// Engine messages quote offending values after the first line and in single quotes: neither may leave.
@@ -202,7 +216,9 @@ mod tests {
         assert!(matches!(Error::from_message("Serialization Error: Failed to deserialize"), Error::Corrupt(_)));
         assert!(matches!(Error::from_message("FATAL Error: Failed"), Error::Fatal(_)));
         let ended = "FATAL Error: Failed: database has been invalidated because of a previous fatal error: No space left on device";
-        assert!(Error::from_message(ended).ends_engine(), "what caused it is not what it is");
+        let ended = Error::from_message(ended);
+        assert!(ended.ends_engine() && !ended.is_damage(), "what caused it is not what it is, and no damage");
+        assert!(Error::from_message("FATAL Error: Failed").is_damage());
         assert!(Error::from_message("Constraint Error: NOT NULL").may_be_a_row());
         assert!(!Error::from_message("IO Error: No space left on device").may_be_a_row());
     }

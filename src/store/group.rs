@@ -90,6 +90,13 @@ pub(super) struct Positions {
     pub settled: Through,
 }
 
+impl Positions {
+    /// Whether they are as far as others in every lane.
+    pub const fn covers(self, others: Self) -> bool {
+        self.stored.covers(others.stored) && self.settled.covers(others.settled)
+    }
+}
+
 /// Writes all items and the positions in one transaction.
 pub(super) fn write(
     connection: &Connection,

@@ -49,6 +49,9 @@ mod traces;
 mod track;
 mod writer;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use sql::fuzzed as fuzzed_sql;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -491,13 +494,28 @@ impl Store {
         closed
     }
 
-    /// Ends the writer as a kill would: nothing that waits is committed.
+    /// Waits until the writer has ended: because it was told to, or because it cannot go on with the file and the store
+    /// has to be opened as at a start.
+    pub async fn ended(&self) {
+        self.inner.ordinary.closed().await;
+    }
+
+    /// As if the engine had given up on the file.
     #[cfg(test)]
-    pub(crate) async fn abandon(self) {
-        self.inner.readers.close();
+    pub(crate) async fn break_engine(&self) {
+        let _ = self.inner.awaited.send(Command::Break).await;
+    }
+
+    /// Ends the writer, if it has not ended, without committing anything, and waits until nothing here has the file open.
+    pub async fn release(&self) {
+        // An error says that it has ended.
         let _ = self.inner.awaited.send(Command::Abandon).await;
         let thread = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A panic in it was logged as it happened.
         let _ = tokio::task::spawn_blocking(move || thread.map(std::thread::JoinHandle::join)).await;
+        // Waits for the questions under way; there is nothing to wait for when it was closed.
+        let _ = self.inner.readers.suspend().await;
+        self.inner.readers.close();
     }
 }
 

@@ -313,6 +313,13 @@ impl Reader<'_> {
     }
 }
 
+/// A question outside of any store, for fuzzers.
+#[cfg(any(test, fuzzing))]
+pub(super) fn fuzzed(connection: &Connection, work: impl FnOnce(&Reader<'_>)) {
+    let (stopped, unreadable, shapes) = (AtomicBool::new(false), AtomicU64::new(0), Known::default());
+    work(&Reader { connection, stopped: &stopped, unreadable: &unreadable, shapes: &shapes });
+}
+
 /// The driver runs every statement of a text but the last while it prepares it, so a text is looked at before.
 /// A semicolon anywhere is refused, inside a string too: to tell the two apart takes the engine's own lexer.
 fn one_statement(sql: &str) -> Result<(), Error> {

@@ -185,7 +185,8 @@ impl Writer {
         self.reopen(state);
     }
 
-    /// Opens the engine again when it is time for that; until it can be, everything waits in the journal.
+    /// Opens the engine again when it is time for that; until it can be, everything waits in the journal. What only a
+    /// start can heal ends the writer.
     pub fn reopen(&mut self, state: &mut State) {
         let Some(closed) = state.closed.take_if(|closed| Instant::now() >= closed.again) else { return };
         let opened = open::engine(&self.home, &self.config).and_then(|origin| {
@@ -194,6 +195,15 @@ impl Writer {
             Ok((boot::positions(&origin)?, origin))
         });
         match opened {
+            // What is missing was committed: only a start reads it from the journal again.
+            Ok((on_file, _)) if !on_file.covers(self.positions) => {
+                tracing::error!("the database lacks what it had");
+                state.ending = true;
+            }
+            Err(error) if error.is_damage() => {
+                tracing::error!(%error, "the database is damaged");
+                state.ending = true;
+            }
             Ok((on_file, origin)) => {
                 self.readers.resume(origin, closed.all);
                 self.shared.healed();

@@ -46,10 +46,19 @@ pub struct Status {
     pub swept: u64,
     /// Why the last commit failed; absent once one succeeded.
     pub failed: Option<String>,
+    /// It failed because there was no space.
+    pub no_space: bool,
     /// As committed.
     pub stored_through: Through,
     /// As committed.
     pub settled_through: Through,
+}
+
+impl Status {
+    fn succeeded(&mut self) {
+        self.failed = None;
+        self.no_space = false;
+    }
 }
 
 /// The writer's side of what readers of the status see.
@@ -73,7 +82,7 @@ impl Shared {
         status.set_aside += set_aside as u64;
         status.commit_ms = took.as_secs_f64() * 1e3;
         status.commit_ms_max = status.commit_ms_max.max(status.commit_ms);
-        status.failed = None;
+        status.succeeded();
     }
 
     /// Bytes of what was deleted are to go by then.
@@ -91,7 +100,7 @@ impl Shared {
     pub fn awaited_committed(&self, writes: usize) {
         let mut status = self.status();
         status.awaited += writes as u64;
-        status.failed = None;
+        status.succeeded();
     }
 
     pub fn now_holds(&self, wal_bytes: u64, positions: Positions) {
@@ -107,12 +116,13 @@ impl Shared {
         let mut status = self.status();
         let news = status.failed.as_ref() != Some(&message);
         status.failed = Some(message);
+        status.no_space = matches!(error, Error::NoSpace(_));
         news
     }
 
     /// It can be written again.
     pub fn healed(&self) {
-        self.status().failed = None;
+        self.status().succeeded();
     }
 
     pub fn swept(&self, rows: usize) {

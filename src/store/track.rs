@@ -38,6 +38,11 @@ impl Through {
         }
     }
 
+    /// Whether it is as far as another in every lane.
+    pub const fn covers(self, other: Self) -> bool {
+        self.traces >= other.traces && self.logs >= other.logs && self.metrics >= other.metrics
+    }
+
     /// The larger of both, lane by lane: a position never goes back.
     #[must_use]
     pub fn max(self, other: Self) -> Self {

@@ -39,8 +39,10 @@ pub(super) enum Command {
     /// Commit everything that waits, CHECKPOINT if that fits before the deadline, and end.
     Close { until: Instant, done: oneshot::Sender<Result<(), Error>> },
     /// End without committing anything, as a kill would.
-    #[cfg(test)]
     Abandon,
+    /// The engine gave up on the file.
+    #[cfg(test)]
+    Break,
 }
 
 impl Command {
@@ -56,8 +58,9 @@ impl Command {
                 let _ = done.send(Err(why.clone()));
                 true
             }
-            #[cfg(test)]
             Self::Abandon => true,
+            #[cfg(test)]
+            Self::Break => false,
         }
     }
 }
@@ -308,8 +311,9 @@ impl Writer {
                 state.ending = true;
                 let _ = done.send(closed);
             }
-            #[cfg(test)]
             Command::Abandon => state.ending = true,
+            #[cfg(test)]
+            Command::Break => state.is_broken = true,
         }
     }
 

@@ -35,8 +35,9 @@ pub use judging::{Judging, Place, told};
 pub(crate) use preview_rule::is_rejected;
 pub use stored_text::StoredText;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use iris_core::contract::{Entry, Error, QUERY_SQL, RESOURCES, every_tool, parse, tool};
 use iris_core::evaluate::{self, Settings};
@@ -60,6 +61,27 @@ pub struct Backend {
     pub store: Store,
     /// Open ones.
     pub pipeline: Pipeline,
+}
+
+/// Where the store stands while it is open: it may be opened anew in the life of a process.
+#[derive(Default)]
+pub struct Slot(ArcSwapOption<Backend>);
+
+impl Slot {
+    /// What stands there.
+    pub fn get(&self) -> Option<Arc<Backend>> {
+        self.0.load_full()
+    }
+
+    /// Puts another there.
+    pub fn set(&self, backend: Backend) {
+        self.0.store(Some(Arc::new(backend)));
+    }
+
+    /// Takes it away; calls under way keep theirs.
+    pub fn clear(&self) {
+        self.0.store(None);
+    }
 }
 
 /// The world in two functions, so that tests can freeze it.
@@ -86,8 +108,8 @@ pub struct App {
     pub journal: Journal,
     /// Time and randomness.
     pub world: World,
-    /// Set once the store is open; until then most tools answer that it cannot yet.
-    pub backend: OnceLock<Backend>,
+    /// Full while the store is open; without it most tools answer that it is not yet.
+    pub backend: Slot,
     /// Traces of which nothing is taken any more.
     pub deleted: Deletions,
     /// When the process started.
@@ -207,7 +229,7 @@ impl App {
         })
     }
 
-    pub(crate) fn backend(&self) -> Result<&Backend, Error> {
+    pub(crate) fn backend(&self) -> Result<Arc<Backend>, Error> {
         self.backend.get().ok_or_else(|| Error::storage_busy("it is being opened", 1000))
     }
 

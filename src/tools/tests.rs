@@ -37,7 +37,7 @@ fn app(home: &std::path::Path) -> App {
         settings: Arc::default(),
         journal,
         world: World { now, ..World::REAL },
-        backend: OnceLock::new(),
+        backend: crate::tools::Slot::default(),
         started: Timestamp::default(),
         deleted: crate::deleted::Deletions::default(),
         facts: Facts::default(),
@@ -62,7 +62,7 @@ async fn opened(home: &std::path::Path) -> App {
         mind: Mind::new(move |tenant| rulebook.snapshot(tenant), Arc::clone(&app.settings), now),
     };
     let pipeline = Pipeline::start(parts, &iris_core::assemble::Config::default(), false, boot).await.unwrap();
-    assert!(app.backend.set(Backend { store, pipeline }).is_ok());
+    app.backend.set(Backend { store, pipeline });
     app
 }
 

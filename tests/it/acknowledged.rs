@@ -7,28 +7,31 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::faults::is_long;
 use crate::support::iris::Iris;
 use crate::support::spans::{agent_run, request, trace_hex};
 
+/// Kills; `make faults` sets the long form.
 const ROUNDS: u64 = 10;
+const ROUNDS_LONG: u64 = 100;
 const SENDERS: u64 = 4;
-const SPANS: u64 = 5;
+pub const SPANS: u64 = 5;
 
 /// Scenario: four senders post agent runs one after the other; the sidecar is killed (SIGKILL) while they do, and
-/// started again in the same home; ten times.
+/// started again in the same home; ten times, or a hundred.
 /// Guarantees: every run that was answered with 200 is in the store whole, no span of it twice, and judged once.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_acknowledged_is_lost_or_doubled_by_kill_9() {
     let mut iris = Iris::start(&[("IRIS__ASSEMBLY__QUIET_MS", "300")]).await;
     let numbers = Arc::new(AtomicU64::new(1));
     let mut acknowledged = BTreeSet::new();
-    for round in 0..ROUNDS {
+    for round in 0..if is_long() { ROUNDS_LONG } else { ROUNDS } {
         let stop = Arc::new(AtomicBool::new(false));
         let url = format!("http://{}/v1/traces", iris.door("http"));
         let senders: Vec<_> =
             (0..SENDERS).map(|_| tokio::spawn(send(url.clone(), Arc::clone(&numbers), Arc::clone(&stop)))).collect();
         // Not luck: the kill may come at any moment, and does at another one each round.
-        let target = numbers.load(Ordering::Relaxed) + 40 + round * 17;
+        let target = numbers.load(Ordering::Relaxed) + 40 + round % 10 * 17;
         while numbers.load(Ordering::Relaxed) < target {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }

@@ -16,6 +16,8 @@ pub mod contract;
 pub mod detect;
 pub mod dialect;
 pub mod evaluate;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod judge;
 pub mod model;
 pub mod otlp;

@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::costs::Costs;
-use super::worker::{InWork, Pool};
+use super::worker::{InWork, Pool, Task};
 use crate::deleted::Deletions;
 use crate::journal::{Follower, Journal};
 use crate::store::{Boot, Store, Through};
@@ -209,11 +209,13 @@ impl Pipeline {
         self.inner.threads.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Ends as a kill would: nothing is finished, nothing handed on.
-    #[cfg(test)]
-    async fn abandon(self) {
+    /// Ends as a kill would: nothing is finished, nothing handed on. Returns once the workers have nothing in hand.
+    pub async fn end(&self) {
         self.inner.stop.cancel();
         self.inner.tasks.wait().await;
+        let alone = Task { work: None, alone: Some(0) };
+        // An error says that they have ended.
+        let _ = self.inner.pool.submit(alone, || ()).await.await;
     }
 }
 

@@ -360,8 +360,8 @@ impl Running {
 
     /// Ends as a kill would.
     async fn kill(self) {
-        self.pipeline.abandon().await;
-        self.store.abandon().await;
+        self.pipeline.end().await;
+        self.store.release().await;
         self.journal.close().await;
     }
 }

@@ -7,6 +7,7 @@ mod flow;
 mod forgetful;
 mod real;
 mod rid;
+mod slow;
 
 use std::future::Future;
 use std::path::Path;

@@ -164,3 +164,54 @@ async fn slow_call(stand: &Stand) -> tonic::Status {
     driving.abort();
     tonic::Status::from_header_map(response.headers()).unwrap()
 }
+
+/// Scenario: the disk takes its time, and four times as many bytes come as may be under way; then the disk is quick again.
+/// Guarantees: what there is no room for is refused at once with a delay to come back after; what was let in is kept once;
+/// all the room is there again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_disk_lets_nobody_wait_for_room() {
+    let stand = Stand::with(Setup { admission_bytes: 4 * MIB, ..Setup::default() }).await;
+    stand.appending.send_replace(Appending::Waits);
+    let to = stand.http();
+    let mut senders = tokio::task::JoinSet::new();
+    for number in 0..64 {
+        let body = spans(1000 * (number + 1), 1).encode_to_vec();
+        // An unknown field: bytes that mean nothing and have to be carried all the same.
+        let padded = [body, framed_noise(256 * 1024)].concat();
+        senders.spawn(async move {
+            let begun = std::time::Instant::now();
+            (exchange(to, "POST", "/v1/traces", &[PROTOBUF], &padded).await, begun.elapsed())
+        });
+    }
+    let (mut refused, mut taken) = (0, 0);
+    while let Some(answered) = senders.join_next().await {
+        let (answer, took) = answered.unwrap();
+        if answer.status == 200 {
+            taken += 1;
+            continue;
+        }
+        refused += 1;
+        assert_eq!(answer.status, 503);
+        assert!(answer.header("retry-after").is_some());
+        assert!(took < PATIENCE / 4, "a refusal took {took:?}");
+        if refused == 40 {
+            stand.appending.send_replace(Appending::Works);
+        }
+    }
+    assert!(refused >= 40 && taken > 0, "{refused} refused, {taken} taken");
+    assert_eq!(stand.bodies().len(), taken, "what was let in is kept, once");
+    stand.assert_nothing_held().await;
+}
+
+/// A field that no request has, so long.
+fn framed_noise(bytes: usize) -> Vec<u8> {
+    let mut out = vec![0xfa, 0x3f];
+    let mut length = bytes;
+    while length > 127 {
+        out.push(length as u8 | 128);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend(vec![0x5a; bytes]);
+    out
+}

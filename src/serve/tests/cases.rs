@@ -61,7 +61,7 @@ async fn stand(home: &std::path::Path, judging: Judging) -> Arc<App> {
         settings: Arc::default(),
         journal,
         world: World { now, random },
-        backend: OnceLock::new(),
+        backend: crate::tools::Slot::default(),
         started: now(),
         deleted: crate::deleted::Deletions::default(),
         facts: crate::tools::Facts { sql: true, reply_bytes_max: 8 << 20, ..crate::tools::Facts::default() },
@@ -77,7 +77,7 @@ async fn stand(home: &std::path::Path, judging: Judging) -> Arc<App> {
         mind: Mind::new(move |tenant| rulebook.snapshot(tenant), Arc::clone(&app.settings), now),
     };
     let pipeline = Pipeline::start(parts, &iris_core::assemble::Config::default(), false, boot).await.unwrap();
-    assert!(app.backend.set(Backend { store, pipeline }).is_ok());
+    app.backend.set(Backend { store, pipeline });
     Arc::new(app)
 }
 

@@ -150,6 +150,25 @@ fn value(row: &duckdb::Row<'_>, at: usize) -> Result<Value, Error> {
     })
 }
 
+/// For fuzzers: what passes the guard is one SELECT whose own tree passes it again, and nothing else is run.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(data: &[u8]) {
+    thread_local! {
+        static ENGINE: duckdb::Connection = duckdb::Connection::open_in_memory().expect("an engine");
+    }
+    let asked = String::from_utf8_lossy(data);
+    ENGINE.with(|engine| {
+        let reads = |reader: &Reader<'_>| {
+            let Ok(query) = understood(reader, &asked) else { return };
+            let again = understood(reader, &query).expect("what is run passes as what was asked did");
+            assert_eq!(again, query, "what is run is what was understood");
+            let word = query.trim_start_matches(['(', ' ']).split_whitespace().next().unwrap_or_default();
+            assert!(["SELECT", "FROM", "WITH", "VALUES"].contains(&word), "{query}");
+        };
+        super::reader::fuzzed(engine, reads);
+    });
+}
+
 fn refused(why: String) -> Error {
     Error::Statement(why)
 }

@@ -28,7 +28,7 @@ fn a_kill_keeps_exactly_what_was_committed() {
         store.send_async(Write::Record { lane: Lane::Traces, seq: 3, rows: 5 }).await.unwrap();
         store.send_async(packed(rows(3, 3, 5))).await.unwrap();
         let copy = copy_of(home.path());
-        store.abandon().await;
+        store.release().await;
         for home in [copy.path(), home.path()] {
             let (store, boot) = open(home);
             assert_eq!(boot.stored_through.traces, 2);
@@ -210,13 +210,13 @@ proptest! {
             let (mut store, _) = open(home.path());
             for step in &steps {
                 if matches!(step, Step::Crash) {
-                    store.abandon().await;
+                    store.release().await;
                     store = journal.reopen(home.path()).await?;
                 } else {
                     journal.step(&store, step).await;
                 }
             }
-            store.abandon().await;
+            store.release().await;
             let store = journal.reopen(home.path()).await?;
             while !journal.unsent.is_empty() {
                 journal.step(&store, &Step::Row(3)).await;

@@ -154,7 +154,7 @@ fn a_damaged_log_costs_only_the_log() {
             store.send_async(packed(rows(seq, seq, 50))).await.unwrap();
             if checkpoint { store.checkpoint().await.unwrap() } else { store.flush().await.unwrap() }
         }
-        store.abandon().await;
+        store.release().await;
         let log = home.path().join("iris.duckdb.wal");
         let mut bytes = std::fs::read(&log).unwrap();
         let middle = bytes.len() / 2;
@@ -165,6 +165,99 @@ fn a_damaged_log_costs_only_the_log() {
         assert_eq!((boot.damage[0].part, &boot.damage[0].salvaged), (crate::store::DamagedPart::Log, &None));
         assert_eq!(boot.stored_through.traces, 1);
         assert_eq!(count(&store, "spans").await, 50);
+    });
+}
+
+/// Scenario: the engine gives up on the file in the middle of its life; meanwhile nothing happens to its log, or it is
+/// damaged, or gone.
+/// Guarantees: with a whole log the same store goes on with every row; otherwise it ends, lets go of the file, and a store
+/// that is opened as at a start has what the checkpoint has and the positions for the journal to be read from.
+#[test]
+fn a_store_that_cannot_be_opened_again_ends_for_a_start() {
+    for harm in ["none", "damaged", "gone"] {
+        let home = tempfile::tempdir().unwrap();
+        runtime().block_on(async {
+            let (store, _) = open(home.path());
+            for (seq, checkpoint) in [(1, true), (2, false)] {
+                store.send_async(Write::Record { lane: Lane::Traces, seq, rows: 50 }).await.unwrap();
+                store.send_async(packed(rows(seq, seq, 50))).await.unwrap();
+                if checkpoint { store.checkpoint().await.unwrap() } else { store.flush().await.unwrap() }
+            }
+            let log = home.path().join("iris.duckdb.wal");
+            match harm {
+                "damaged" => {
+                    let mut bytes = std::fs::read(&log).unwrap();
+                    let middle = bytes.len() / 2;
+                    bytes[middle..middle + 64].fill(0xff);
+                    std::fs::write(&log, bytes).unwrap();
+                }
+                "gone" => std::fs::remove_file(&log).unwrap(),
+                _ => {}
+            }
+            store.break_engine().await;
+            if harm == "none" {
+                until("it goes on", || store.status().failed.is_none()).await;
+                assert_eq!(count(&store, "spans").await, 100);
+                store.send_async(packed(rows(3, 3, 7))).await.unwrap();
+                store.flush().await.unwrap();
+                assert_eq!(count(&store, "spans").await, 107);
+                return;
+            }
+            tokio::time::timeout(Duration::from_secs(20), store.ended()).await.expect("it ends");
+            assert!(matches!(store.flush().await, Err(Error::Closed)));
+            store.release().await;
+            let refused = ask(&store, "SELECT 1").await;
+            assert!(refused.as_ref().is_err_and(Error::is_retryable), "{refused:?}");
+            let (store, boot) = open(home.path());
+            assert_eq!(boot.damage.len(), usize::from(harm == "damaged"), "{harm}: {boot:?}");
+            assert_eq!(boot.stored_through.traces, 1, "{harm}");
+            assert_eq!(count(&store, "spans").await, 50, "{harm}");
+        });
+    }
+}
+
+/// Scenario (field case G8-08): questions that sort more than the engine's memory holds, within and beyond what may be
+/// spilled; JSON, times with a zone; twins: what would need an extension from elsewhere, and files beside the home.
+/// Guarantees: temporary files and extensions have their place in the home and nowhere else; what fits is answered, what
+/// does not is an error and the store goes on; nothing is installed or loaded.
+#[test]
+fn g8_08_the_engine_writes_in_its_folder_and_fetches_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = Config { memory_bytes: 32 << 20, temp_bytes: 256 << 20, ..config() };
+    runtime().block_on(async {
+        let (store, _) = Store::open(home.path(), &settings, Deletions::default()).unwrap();
+        let folder = home.path().join("duckdb");
+        for (name, wanted) in [
+            ("temp_directory", folder.join("temp").display().to_string()),
+            ("extension_directory", folder.join("extensions").display().to_string()),
+            ("autoload_known_extensions", "false".to_owned()),
+            ("allow_community_extensions", "false".to_owned()),
+            ("allow_persistent_secrets", "false".to_owned()),
+            ("enable_external_access", "false".to_owned()),
+            ("lock_configuration", "true".to_owned()),
+        ] {
+            let found = ask(&store, &format!("SELECT CAST(current_setting('{name}') AS VARCHAR) = '{wanted}'")).await;
+            assert_eq!(found.unwrap(), ["Boolean(true)"], "{name} is {wanted}");
+        }
+        let sorted = |rows: u64| format!("SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY hash(range) DESC, range::VARCHAR) AS n FROM range({rows}))");
+        assert_eq!(ask(&store, &sorted(400_000)).await.unwrap(), ["BigInt(400000)"], "it is spilled");
+        let beyond = ask(&store, &sorted(60_000_000)).await;
+        assert!(matches!(beyond, Err(Error::NoMemory(_) | Error::Deadline(_) | Error::Engine(_))), "{beyond:?}");
+        let json = "SELECT json_extract_string('{\"a\": {\"b\": 7}}', '$.a.b') = '7'";
+        assert_eq!(ask(&store, json).await.unwrap(), ["Boolean(true)"]);
+        for sql in ["SELECT * FROM read_parquet('x.parquet')", "SELECT * FROM 'https://example.org/x.csv'"] {
+            assert!(ask(&store, sql).await.is_err(), "{sql}");
+        }
+        store.send_async(packed(rows(1, 1, 3))).await.unwrap();
+        store.flush().await.unwrap();
+        assert_eq!(count(&store, "spans").await, 3, "the store goes on");
+        let names: Vec<String> = std::fs::read_dir(home.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| !name.starts_with("iris.duckdb") && name != "duckdb")
+            .collect();
+        assert!(names.is_empty(), "{names:?}");
+        assert_eq!(std::fs::read_dir(folder.join("extensions")).unwrap().count(), 0);
     });
 }
 

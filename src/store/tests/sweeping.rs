@@ -36,14 +36,14 @@ fn what_came_too_long_ago_goes_at_boot() {
         all.push(Arc::new(iris_core::model::Row { received: at(39 * DAYS), ..row(3, 9, position(3, 9)) }));
         store.send_async(packed(all)).await.unwrap();
         store.flush().await.unwrap();
-        store.abandon().await;
+        store.release().await;
 
         let (store, _) = open_at(home.path(), &config(), || at(20 * DAYS)).unwrap();
         let replayed = Trace { timestamp: Timestamp::from_unix_nanos(1_420_070_400 * SECOND), ..trace(2, 1) };
         judge(&store, replayed.clone(), evaluation(2, "old as well", 0.9)).await;
         judge(&store, trace(5, 2), evaluation(5, "again", 0.9)).await;
         store.flush().await.unwrap();
-        store.abandon().await;
+        store.release().await;
 
         let (store, _) = open_at(home.path(), &config(), forty_days_later).unwrap();
         until("the sweep", || store.status().swept > 0 && store.status().checkpoints > 0).await;

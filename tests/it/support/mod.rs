@@ -3,5 +3,6 @@
 pub mod client;
 pub mod collector;
 pub mod iris;
+pub mod proc;
 pub mod provider;
 pub mod spans;

@@ -23,7 +23,8 @@ pub fn trace_hex(number: u64) -> String {
     trace_id(number).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn text(key: &str, value: &str) -> KeyValue {
+/// An attribute that is a text.
+pub fn text(key: &str, value: &str) -> KeyValue {
     let value = Some(AnyValue { value: Some(any_value::Value::StringValue(value.to_owned())) });
     KeyValue { key: key.to_owned(), value, ..KeyValue::default() }
 }

@@ -32,7 +32,7 @@ mod openllmetry;
 mod provenance;
 mod pydantic_ai;
 mod recorded;
-mod salvage;
+pub(crate) mod salvage;
 mod semantic_kernel;
 mod strands;
 mod unmapped;

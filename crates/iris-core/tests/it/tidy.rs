@@ -15,6 +15,7 @@ const CORE_FLOORS: &[&[&str]] = &[
     &["assemble", "evaluate"],
     &["proof"],
     &["contract"],
+    &["fuzz"],
 ];
 
 /// Rooms of the shell from the ground up. Rooms of one floor never import each other.
@@ -28,6 +29,7 @@ const SHELL_FLOORS: &[&[&str]] = &[
     &["config"],
     &["run"],
     &["cli"],
+    &["fuzz"],
 ];
 
 /// Imports within a floor, and the one that climbs, each with its reason.

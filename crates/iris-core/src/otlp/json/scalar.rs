@@ -9,6 +9,7 @@ use super::super::schema::{Field, Id, Kind};
 use super::super::writer::{Begun, Writer};
 use super::Json;
 use super::number;
+use crate::model::TraceId;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -87,14 +88,16 @@ impl Json<'_> {
         if rule.is_required && text.bytes().all(|digit| digit == b'0') {
             return self.tally.fault(offset, format_args!("{} must not be all zero", field.name));
         }
+        let digit = |digit: u8| char::from(digit).to_digit(16).unwrap_or_default() as u8;
+        let id = text.as_bytes().chunks(2).map(|pair| pair.iter().fold(0, |byte, hex| byte << 4 | digit(*hex)));
         if rule.is_own_trace {
-            self.tally.of_trace(|| text.parse().ok());
+            // In capital letters too, in which no trace of ours is written.
+            self.tally.of_trace(|| TraceId::from_bytes(&id.clone().collect::<Vec<u8>>()));
         }
         self.varint(rule.len as u64);
         if self.out.is_some() {
-            let digit = |digit: u8| char::from(digit).to_digit(16).unwrap_or_default() as u8;
-            for pair in text.as_bytes().chunks(2) {
-                self.bytes(&[pair.iter().fold(0, |byte, hex| byte << 4 | digit(*hex))]);
+            for byte in id {
+                self.bytes(&[byte]);
             }
         }
         Ok(())

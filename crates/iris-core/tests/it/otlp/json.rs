@@ -1,7 +1,7 @@
 //! OTLP/JSON as senders write it.
 
 use iris_core::model::{Lane, RawSpan, SpanKind, StatusCode};
-use iris_core::otlp::{Encoding, Limits, Refusal, Walked, decode_logs, decode_spans, json_to_protobuf, walk};
+use iris_core::otlp::{self, Encoding, Limits, Refusal, Walked, decode_logs, decode_spans, json_to_protobuf, walk};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -256,4 +256,24 @@ fn all_kinds_of_points_survive_the_way_to_protobuf() {
     assert_eq!(at("/3/exponentialHistogram/dataPoints/0/positive/offset"), json!(-1));
     assert_eq!(at("/3/exponentialHistogram/dataPoints/0/positive/bucketCounts/0"), json!("18446744073709551615"));
     assert_eq!(at("/4/summary/dataPoints/0/quantileValues/0/quantile"), json!(0.5));
+}
+
+/// Guarantees: a trace is known by its id whichever letters it is written with: what is deleted is found in either.
+#[test]
+fn an_unwanted_trace_is_found_in_capital_letters_too() {
+    let span = |id: &str| format!(r#"{{"traceId":"{id}","spanId":"eee19b7ec3c1b174","name":"x"}}"#);
+    for id in
+        ["5b8efff798038103d269b633813fc60c", "5B8EFFF798038103D269B633813FC60C", "5b8EFFf798038103d269b633813fC60C"]
+    {
+        let other = span("0af7651916cd43dd8448eb211c80319c");
+        let body = format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{},{other}]}}]}}]}}"#, span(id));
+        let mut asked = Vec::new();
+        let left = otlp::without(Lane::Traces, Encoding::Json, body.as_bytes(), &mut |trace| {
+            asked.push(trace);
+            trace == "5b8efff798038103d269b633813fc60c".parse().unwrap()
+        });
+        let left = left.unwrap();
+        assert_eq!((asked.len(), left.items, left.rejected), (2, 1, 1), "{id}");
+        assert!(!String::from_utf8(left.rewritten.unwrap()).unwrap().contains(id), "{id}");
+    }
 }

@@ -1,0 +1,1 @@
+WITH t AS (SELECT * FROM spans WHERE name LIKE '%chat%') SELECT lower(name), CASE WHEN duration_ms > 5 THEN 'slow' ELSE 'quick' END FROM t JOIN traces USING (trace_id)

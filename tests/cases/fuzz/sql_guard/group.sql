@@ -1,0 +1,1 @@
+SELECT agent_name, avg(score) AS s FROM evaluations GROUP BY ALL HAVING s < 0.5 ORDER BY 2 DESC LIMIT 5

@@ -1,0 +1,1 @@
+FROM (VALUES (1, [1,2,3], {'a': 1})) t(a, b, c) SELECT a

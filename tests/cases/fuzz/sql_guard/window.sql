@@ -1,0 +1,1 @@
+SELECT row_number() OVER (PARTITION BY agent_name ORDER BY cost_usd DESC) FROM traces
