@@ -224,7 +224,7 @@ fn keys_are_read_as_they_are_written() {
 fn every_kind_of_problem_is_named_in_one_go() {
     let file = "web: {prt: 1}\nassembly: {quiet_ms: abc, idle_ms: [1]}\nforward: {endpoint: \"otel:4317\"}\nkeys: [{name: 3}]\n";
     let text = load(file, &[]).unwrap_err().to_string();
-    for part in ["web.prt", "assembly.quiet_ms", "assembly.idle_ms", "forward.endpoint", "keys.0"] {
+    for part in ["web.prt", "assembly.quiet_ms", "assembly.idle_ms", "forward.endpoint", "keys[0]"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
 }

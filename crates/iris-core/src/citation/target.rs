@@ -78,7 +78,8 @@ impl Target {
     }
 
     fn judged(mut url: Url, guard: &Guard) -> Result<Self, Refused> {
-        if !matches!(url.scheme(), "http" | "https") {
+        // Escapes make it up to three times as long as it was written.
+        if !matches!(url.scheme(), "http" | "https") || url.as_str().len() > URL_BYTES_MAX {
             return Err(Refused::BadScheme);
         }
         if !url.username().is_empty() || url.password().is_some() {

@@ -5,6 +5,7 @@
 //! a count everywhere, by a generator seeded from the question itself, so the same question gives the same answer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -16,6 +17,8 @@ use crate::rules::FailureClass;
 
 /// How often the matrices are drawn.
 const DRAWS: usize = 2000;
+/// How many estimates are kept.
+const LATEST_MAX: usize = 256;
 
 /// One rule that ran and whose accuracy was measured.
 #[derive(Debug, Clone, Copy)]
@@ -88,8 +91,31 @@ pub(super) fn without_interval(examined: &[Examined<'_>], prior: Prior) -> Optio
     (!known.is_empty()).then(|| Risk { p_bad, lo: p_bad, hi: p_bad, per_class, assumptions: Vec::new() })
 }
 
-/// Estimates the risk. Nothing when no measured rule ran.
+/// Estimates the risk. Nothing when no measured rule ran. Most answers are examined by the same rules with the same
+/// outcome, and thousands of draws are made for each estimate: the latest are kept.
 pub fn risk(examined: &[Examined<'_>], prior: Prior) -> Option<Risk> {
+    static LATEST: Mutex<BTreeMap<String, Option<Risk>>> = Mutex::new(BTreeMap::new());
+    // The seed rounds the prior and leaves the classes out.
+    let mut key = format!("{} {}", prior.share, seed(examined, prior));
+    for rule in examined {
+        key.push(';');
+        rule.classes.iter().for_each(|class| key.extend([class.as_ref(), ","]));
+    }
+    let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = latest.get(&key) {
+        return known.clone();
+    }
+    drop(latest);
+    let estimate = estimated(examined, prior);
+    latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
+    if latest.len() >= LATEST_MAX {
+        latest.pop_first();
+    }
+    latest.insert(key, estimate.clone());
+    estimate
+}
+
+fn estimated(examined: &[Examined<'_>], prior: Prior) -> Option<Risk> {
     let known = per_class(examined, prior);
     if known.is_empty() {
         return None;
