@@ -10,7 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use iris_core::contract::{Error, parse};
+use iris_core::contract::{Error, EvaluateWithLlmJudgeArgs, VerifyCitationsArgs, parse};
 use iris_core::evaluate::Judged;
 use iris_core::model::Tenant;
 use serde::{Deserialize, Serialize};
@@ -118,41 +118,45 @@ impl Paid {
     /// Says what is wrong before anything is asked of anybody, asks the holder, then the model.
     async fn make(&self, call: &Call) -> Result<Made, Error> {
         let place = Place::new(Tenant::local(), self.world);
-        let arguments = call.arguments.clone();
         let judged = if call.name == "verify_citations" {
-            let args: iris_core::contract::VerifyCitationsArgs = parse(arguments)?;
+            let args: VerifyCitationsArgs = parse(call.arguments.clone())?;
             let model = self.judging.model(&args.model, args.provider)?;
-            if let Some(failed) = self.refused(call).await {
-                return Ok(failed);
+            match self.permitted(call).await {
+                Ok(arguments) => self.judging.verify(parse(arguments)?, &model, &place).await?,
+                Err(failed) => return Ok(failed),
             }
-            self.judging.verify(args, &model, &place).await?
         } else {
-            let args: iris_core::contract::EvaluateWithLlmJudgeArgs = parse(arguments)?;
+            let args: EvaluateWithLlmJudgeArgs = parse(call.arguments.clone())?;
             let model = self.judging.model(&args.model, args.provider)?;
-            if let Some(failed) = self.refused(call).await {
-                return Ok(failed);
+            match self.permitted(call).await {
+                Ok(arguments) => self.judging.score(parse(arguments)?, &model, &place).await?,
+                Err(failed) => return Ok(failed),
             }
-            self.judging.score(args, &model, &place).await?
         };
         Ok(Made::Judged(Box::new(judged)))
     }
 
-    /// Why the holder would not store it.
-    async fn refused(&self, call: &Call) -> Option<Made> {
+    /// The arguments as the holder lets them be looked at, or why it would not store what came of them.
+    async fn permitted(&self, call: &Call) -> Result<Value, Made> {
         let id = format!("{ASKED}{}", self.shared.next.fetch_add(1, Ordering::Relaxed));
         let (tell, told) = oneshot::channel();
         self.shared.lock(&self.shared.waiting).insert(id.clone(), tell);
         let busy = || Made::Failed(Error::storage_busy("the process that holds the home is gone", 500).envelope());
         if self.shared.ready.send(call.with(&Made::Asks, Some(&id))).await.is_err() {
-            return Some(busy());
+            return Err(busy());
         }
-        let Ok(answer) = told.await else { return Some(busy()) };
+        let answer = told.await.map_err(|_| busy())?;
         let result = &answer["result"];
         if result["isError"] == true {
-            return Some(Made::Failed(result["structuredContent"].clone()));
+            return Err(Made::Failed(result["structuredContent"].clone()));
         }
-        // An older holder does not know the question, and would have asked a model itself.
-        (result["structuredContent"]["storable"] != true).then(busy)
+        let content = &result["structuredContent"];
+        match (content["storable"] == true, &content["arguments"]) {
+            (true, Value::Null) => Ok(call.arguments.clone()),
+            (true, arguments) => Ok(arguments.clone()),
+            // An older holder does not know the question.
+            (false, _) => Err(busy()),
+        }
     }
 }
 

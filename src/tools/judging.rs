@@ -240,7 +240,8 @@ impl App {
         }
     }
 
-    /// Stores what another process of this home had judged; without a judgement says whether one could be stored.
+    /// Stores what another process of this home had judged; without a judgement says whether one could be stored, and
+    /// what of the arguments may be looked at when that is not all of it.
     ///
     /// # Errors
     /// As the tool of that name, but for what its judge fails with.
@@ -252,6 +253,8 @@ impl App {
         caller: &Caller,
     ) -> Result<Value, Error> {
         self.admit(name, caller)?;
+        let arguments = self.redacted(name, arguments);
+        let shown = self.facts.redactor.is_some().then(|| arguments.clone());
         let (trace_id, output, input, expected) = if name == "verify_citations" {
             let args: VerifyCitationsArgs = parse(arguments)?;
             (args.trace_id, args.output, None, None)
@@ -260,7 +263,7 @@ impl App {
             (args.trace_id, args.output, args.input, args.expected)
         };
         let trace = self.linked(trace_id.as_deref(), caller).await?;
-        let Some(judged) = judged else { return Ok(json!({ "storable": true })) };
+        let Some(judged) = judged else { return Ok(json!({ "storable": true, "arguments": shown })) };
         let given = GivenTexts { output: &output, input: input.as_deref(), expected: expected.as_deref() };
         self.keep_judged(judged, given, trace.as_ref(), caller).await.map(|reply| self.shown(reply))
     }
@@ -268,11 +271,12 @@ impl App {
     /// Makes the row of a judgement, stores it, and tells what it says.
     pub(super) async fn keep_judged(
         &self,
-        judged: Judged,
+        mut judged: Judged,
         given: GivenTexts<'_>,
         trace: Option<&Trace>,
         caller: &Caller,
     ) -> Result<Value, Error> {
+        self.redact_answer(&mut judged.answered);
         let position = Position { lane: Lane::Traces, seq: 0, ordinal: 0 };
         let identity = Identity {
             id: self.new_evaluation_id(),

@@ -31,6 +31,26 @@ impl App {
     }
 }
 
+impl App {
+    /// What a model answered, without what redaction takes out: it may repeat what a source says.
+    pub(super) fn redact_answer(&self, answered: &mut Value) {
+        let Some(redactor) = &self.facts.redactor else { return };
+        let redact = |value: Option<&mut Value>| {
+            if let Some(Value::String(text)) = value
+                && let Some(masked) = redactor.text(text)
+            {
+                *text = masked;
+            }
+        };
+        redact(answered.get_mut("rationale"));
+        for citation in answered.get_mut("citations").and_then(Value::as_array_mut).into_iter().flatten() {
+            for place in ["/judge/rationale", "/judge_error/message", "/source/url"] {
+                redact(citation.pointer_mut(place));
+            }
+        }
+    }
+}
+
 /// Leaves out what is not among the attributes to keep.
 fn keep(redactor: &Redactor, fields: &mut Map<String, Value>) {
     if !redactor.is_choosy() {

@@ -48,7 +48,7 @@ async def walk(client):
         unknown = await client.call_tool("evaluate_output", {"trace_id": "0" * 31 + "1"}, raise_on_error=False)
         assert json.loads(unknown.content[0].text)["error"]["code"] == "IRIS_UNKNOWN_TRACE"
         assert str(unknown.content[1].uri) == "iris://capabilities"
-        paid = await client.call_tool("verify_citations", {"output": "See [1].", "model": "m"}, raise_on_error=False)
+        paid = await client.call_tool("verify_citations", {"output": "See [1].", "model": "gpt-4o"}, raise_on_error=False)
         error = json.loads(paid.content[0].text)["error"]
         assert error["code"] == "IRIS_JUDGE_NOT_ENABLED" and any("IRIS_OPENAI_API_KEY" in step for step in error["recovery"]), error
         await resources(client, judged)

@@ -134,7 +134,7 @@ def nothing_crosses(binary):
         assert ask(f"{web}/api/v1/traces/{TRACE}", "looker")[1]["trace"]["output"] == MINE["red"]
         status, answer = ask(f"{web}/api/v1/tools/verify_citations", "red", {"output": "x", "model": "m"})
         assert status == 403 and "scope judge" in answer["message"], answer
-        assert ask(f"{web}/api/v1/tools/verify_citations", "blue", {"output": "x", "model": "m"})[0] == 501
+        assert ask(f"{web}/api/v1/tools/verify_citations", "blue", {"output": "x", "model": "gpt-4o"})[0] == 501
 
 
 def an_id_of_another_is_an_id_of_nobody(binary):

@@ -150,3 +150,28 @@ async fn a_clients_own_key_judges_and_the_sidecar_keeps_the_row() {
     let answer = keyless.ask("tools/call", &forged);
     assert_eq!(answer["result"]["structuredContent"]["error"]["code"], "IRIS_JUDGE_NOT_ENABLED", "{answer}");
 }
+
+/// Scenario: a sidecar that takes personal data out of everything; an output with an address, judged with the sidecar's own
+/// key and with a client's; a model that repeats an address which it read elsewhere.
+/// Guarantees: on either way no address leaves for the provider, and none is answered or stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_out_of_everything_reaches_no_judge_and_no_row() {
+    let provider = Provider::start("{\"score\":0.9,\"rationale\":\"Ask bob.ray@acme-corp.io.\"}").await;
+    let own = provider.settings();
+    let iris = Iris::start(&settings(&own, &[("IRIS__REDACT__ENABLED", "true")])).await;
+    opened(&iris).await;
+    let mut leaks = call();
+    leaks["output"] = json!("Write to jane.doe@acme-corp.io.");
+    let (status, direct) = iris.tool(TOOL, &leaks).await;
+    assert_eq!(status, 200, "{direct}");
+    let mut client = Client::greeted(&iris.home(), &settings(&own, &[]));
+    let bridged = client.call(TOOL, &leaks);
+    for reply in [direct, bridged] {
+        let path = format!("/api/v1/evaluations/{}", reply["id"].as_str().unwrap());
+        for text in [reply.to_string(), iris.get("web", &path).await.1] {
+            assert!(!text.contains("acme-corp") && text.contains("[REDACTED:email#"), "{text}");
+        }
+    }
+    let asked = provider.asked();
+    assert!(provider.count() == 2 && !asked.contains("acme-corp") && asked.contains("[REDACTED:email#"), "{asked}");
+}

@@ -43,6 +43,11 @@ impl Provider {
         ]
     }
 
+    /// Everything it was sent.
+    pub fn asked(&self) -> String {
+        self.asked.lock().unwrap().join("\n")
+    }
+
     /// How often it was asked.
     pub fn count(&self) -> usize {
         self.asked.lock().unwrap().len()
