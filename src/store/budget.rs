@@ -6,10 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use duckdb::{Connection, params};
+use duckdb::Connection;
 use iris_core::model::Timestamp;
 
-use super::retention::{Retention, Sweep};
+use super::retention::{Retention, Sweep, came};
 use super::spans::timestamp;
 use super::writer::{State, Writer};
 use super::{Config, Error};
@@ -79,17 +79,17 @@ fn size(connection: &Connection) -> Result<Size, Error> {
         .map_err(Error::engine)
 }
 
-/// When the row came with which this part of all rows, oldest first, ends; just after it.
+/// About when this part of all rows had come; just after it. By time and not by place: a clock that jumped ahead for a
+/// while leaves rows of the future among the oldest.
 fn end_of_oldest(connection: &Connection, part: f64) -> Result<Option<Timestamp>, Error> {
-    for (table, column) in [("traces", "stored_at"), ("spans", "received"), ("evaluations", "created_at")] {
-        let sql = format!(
-            "SELECT epoch_us({column}) FROM {table} ORDER BY rowid LIMIT 1 \
-             OFFSET (SELECT least(floor(count(*) * ?), count(*) - 1)::BIGINT FROM {table})"
-        );
-        let mut statement = connection.prepare(&sql).map_err(Error::engine)?;
-        let mut rows = statement.query(params![part]).map_err(Error::engine)?;
-        if let Some(row) = rows.next().map_err(Error::engine)? {
-            let micros: i64 = row.get(0).map_err(Error::engine)?;
+    for (table, column, seq) in [
+        ("traces", "stored_at", "coalesce(seq, seen_through)"),
+        ("spans", "received", "seq"),
+        ("evaluations", "created_at", "coalesce(seq, seen_through)"),
+    ] {
+        let sql = format!("SELECT approx_quantile(epoch_us({}), {part}) FROM {table}", came(column, seq));
+        let micros: Option<i64> = connection.query_row(&sql, [], |row| row.get(0)).map_err(Error::engine)?;
+        if let Some(micros) = micros {
             return Ok(Some(timestamp(micros.saturating_add(1), 0)));
         }
     }

@@ -56,6 +56,15 @@ impl Retention {
     }
 }
 
+/// When a row came, in SQL: as the clock said, unless that is before this program was there, as a clock says that was
+/// never set. Then it came after the process began that gave out its sequence number, whose upper bits are seconds.
+pub(super) fn came(column: &str, seq: &str) -> String {
+    format!(
+        "CASE WHEN {column} < TIMESTAMP '2026-01-01' THEN make_timestamp(({seq} >> 20)::BIGINT * 1000000) \
+         ELSE {column} END"
+    )
+}
+
 /// Where a sweep stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -88,8 +97,11 @@ impl Sweep {
             Stage::Spans => (
                 batch(
                     connection,
-                    "DELETE FROM spans WHERE rowid IN (SELECT s.rowid FROM spans s WHERE s.received < ? AND NOT EXISTS \
-                     (SELECT 1 FROM traces t WHERE t.tenant = s.tenant AND t.trace_id = s.trace_id) LIMIT ?)",
+                    &format!(
+                        "DELETE FROM spans WHERE rowid IN (SELECT s.rowid FROM spans s WHERE {} < ? AND NOT EXISTS \
+                         (SELECT 1 FROM traces t WHERE t.tenant = s.tenant AND t.trace_id = s.trace_id) LIMIT ?)",
+                        came("s.received", "s.seq")
+                    ),
                     &cutoff,
                 )?,
                 Stage::Evaluations,
@@ -97,7 +109,10 @@ impl Sweep {
             Stage::Evaluations => (
                 batch(
                     connection,
-                    "DELETE FROM evaluations WHERE rowid IN (SELECT rowid FROM evaluations WHERE created_at < ? LIMIT ?)",
+                    &format!(
+                        "DELETE FROM evaluations WHERE rowid IN (SELECT rowid FROM evaluations WHERE {} < ? LIMIT ?)",
+                        came("created_at", "coalesce(seq, seen_through)")
+                    ),
                     &cutoff,
                 )?,
                 Stage::Positions,
@@ -132,7 +147,10 @@ impl Sweep {
 /// today is kept as long as anything else that came today.
 fn doomed(connection: &Connection, cutoff: Timestamp) -> Result<Vec<RowKey>, Error> {
     let mut statement = connection
-        .prepare("SELECT tenant, trace_id FROM traces GROUP BY tenant, trace_id HAVING max(stored_at) < ? LIMIT ?")
+        .prepare(&format!(
+            "SELECT tenant, trace_id FROM traces GROUP BY tenant, trace_id HAVING max({}) < ? LIMIT ?",
+            came("stored_at", "coalesce(seq, seen_through)")
+        ))
         .map_err(Error::engine)?;
     let rows = statement
         .query_map(params![micros(cutoff), TRACES_BATCH], |row| {

@@ -253,7 +253,7 @@ impl App {
         caller: &Caller,
     ) -> Result<Value, Error> {
         self.admit(name, caller)?;
-        let arguments = self.redacted(name, arguments);
+        let arguments = self.redacted(name, arguments).await?;
         let shown = self.facts.redactor.is_some().then(|| arguments.clone());
         let (trace_id, output, input, expected) = if name == "verify_citations" {
             let args: VerifyCitationsArgs = parse(arguments)?;
@@ -271,12 +271,12 @@ impl App {
     /// Makes the row of a judgement, stores it, and tells what it says.
     pub(super) async fn keep_judged(
         &self,
-        mut judged: Judged,
+        judged: Judged,
         given: GivenTexts<'_>,
         trace: Option<&Trace>,
         caller: &Caller,
     ) -> Result<Value, Error> {
-        self.redact_answer(&mut judged.answered);
+        let judged = self.redacted_judgement(judged).await?;
         let position = Position { lane: Lane::Traces, seq: 0, ordinal: 0 };
         let identity = Identity {
             id: self.new_evaluation_id(),

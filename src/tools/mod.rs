@@ -127,7 +127,7 @@ impl App {
     /// The contract's: see each tool.
     pub async fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Result<Value, Error> {
         self.admit(name, caller)?;
-        let arguments = self.redacted(name, arguments);
+        let arguments = self.redacted(name, arguments).await?;
         self.dispatch(name, arguments, caller).await.map(|reply| self.shown(reply))
     }
 

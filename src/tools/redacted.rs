@@ -1,5 +1,9 @@
-//! What callers send of agents' texts, without what redaction takes out.
+//! What callers send of agents' texts, and what models answered about them, without what redaction takes out.
 
+use std::sync::Arc;
+
+use iris_core::contract::Error;
+use iris_core::evaluate::Judged;
 use iris_core::redact::Redactor;
 use serde_json::{Map, Value};
 
@@ -16,39 +20,44 @@ const CONTENT: [&str; 5] = ["input", "output", "tool_calls", "metadata", "tools"
 
 impl App {
     /// The arguments as they are looked at and kept.
-    pub(super) fn redacted(&self, tool: &str, mut arguments: Value) -> Value {
-        let (Some(redactor), Value::Object(fields)) = (&self.facts.redactor, &mut arguments) else { return arguments };
-        if !TEXTS.contains(&tool) {
-            return arguments;
-        }
-        if tool == "log_trace" {
-            keep(redactor, fields);
-        }
-        let whole: Vec<(String, Value)> = NOT_TEXTS.iter().filter_map(|name| fields.remove_entry(*name)).collect();
-        redactor.fields(fields);
-        fields.extend(whole);
-        arguments
+    pub(super) async fn redacted(&self, tool: &str, arguments: Value) -> Result<Value, Error> {
+        let Some(redactor) = self.facts.redactor.clone().filter(|_| TEXTS.contains(&tool)) else {
+            return Ok(arguments);
+        };
+        let is_logged = tool == "log_trace";
+        self.beside(move || without(&redactor, arguments, is_logged)).await
+    }
+
+    /// A judgement as it is kept: a model may repeat what it was asked about, and another process asked it.
+    pub(super) async fn redacted_judgement(&self, mut judged: Judged) -> Result<Judged, Error> {
+        let Some(redactor) = self.facts.redactor.clone() else { return Ok(judged) };
+        self.beside(move || {
+            if let Some(masked) = redactor.text(&judged.message) {
+                judged.message = masked;
+            }
+            if let Value::Object(fields) = &mut judged.answered {
+                redactor.fields(fields);
+            }
+            judged
+        })
+        .await
+    }
+
+    /// Beside the sockets: a text may be long.
+    async fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+        tokio::task::spawn_blocking(work).await.map_err(|error| self.unforeseen(&error))
     }
 }
 
-impl App {
-    /// What a model answered, without what redaction takes out: it may repeat what a source says.
-    pub(super) fn redact_answer(&self, answered: &mut Value) {
-        let Some(redactor) = &self.facts.redactor else { return };
-        let redact = |value: Option<&mut Value>| {
-            if let Some(Value::String(text)) = value
-                && let Some(masked) = redactor.text(text)
-            {
-                *text = masked;
-            }
-        };
-        redact(answered.get_mut("rationale"));
-        for citation in answered.get_mut("citations").and_then(Value::as_array_mut).into_iter().flatten() {
-            for place in ["/judge/rationale", "/judge_error/message", "/source/url"] {
-                redact(citation.pointer_mut(place));
-            }
-        }
+fn without(redactor: &Arc<Redactor>, mut arguments: Value, is_logged: bool) -> Value {
+    let Value::Object(fields) = &mut arguments else { return arguments };
+    if is_logged {
+        keep(redactor, fields);
     }
+    let whole: Vec<(String, Value)> = NOT_TEXTS.iter().filter_map(|name| fields.remove_entry(*name)).collect();
+    redactor.fields(fields);
+    fields.extend(whole);
+    arguments
 }
 
 /// Leaves out what is not among the attributes to keep.

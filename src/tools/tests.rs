@@ -4,6 +4,7 @@ mod cited;
 mod judged;
 mod large;
 mod questions;
+mod redacted;
 mod rules;
 mod sql;
 

@@ -67,6 +67,19 @@ def test_a_judge_in_a_cluster_is_bounded(mode, check_config):
         assert (citations["fetch"], citations["domains"]) == (fetch, "intersect")
 
 
+def test_redaction_certificates_and_verdicts_reach_the_program(check_config):
+    values = yaml.safe_load((CHART / "ci/gateway-tls-values.yaml").read_text())
+    env, text = next(configured(render(values)[0]))
+    effective = yaml.safe_load(check_config(env | {"SIDECAR_CONFIG": text}, "--config=env:SIDECAR_CONFIG"))
+    assert effective["redact"]["enabled"] is True
+    assert effective["forward"]["ca_file"] == "/etc/iris-sidecar/secrets/collector-ca.crt" and effective["forward"]["verdicts"] is False
+    assert effective["receive"]["tls"] == {f"{one}_file": f"/etc/iris-sidecar/tls/{file}" for one, file in
+                                           [("cert", "tls.crt"), ("key", "tls.key"), ("client_ca", "ca.crt")]}
+    assert effective["web"]["tls"]["cert_file"] and effective["receive"]["grpc"]["allow_unauthenticated"] is False
+    sidecar = yaml.safe_load(check_config(*[{"SIDECAR_CONFIG": next(configured(render({"mode": "sidecar", "redact": {"enabled": True}})[0]))[1]}, "--config=env:SIDECAR_CONFIG"]))
+    assert sidecar["redact"]["enabled"] is True
+
+
 def test_what_the_user_configures_wins(check_config):
     for mode in ("gateway", "sidecar"):
         values = {"mode": mode, "config": {"retention": {"days": 9}, "logging": {"level": "warn"}}}

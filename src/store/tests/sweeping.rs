@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use iris_core::model::{Evaluation, RowKey, Tenant, Timestamp, Trace};
+use iris_core::model::{Evaluation, Row, RowKey, Tenant, Timestamp, Trace};
 
 use super::fixtures::*;
 use super::writing::count;
 use crate::store::{Config, Retention, Settled, Store, Write};
 
 const DAYS: u64 = 24 * 60 * 60;
+/// When the fixtures are, in seconds.
+const DAY_SECONDS: u64 = DAY / SECOND;
 
 fn forty_days_later() -> Timestamp {
     at(40 * DAYS)
@@ -33,7 +35,7 @@ fn what_came_too_long_ago_goes_at_boot() {
         let mut all = rows(1, 1, 3);
         all.extend(rows(2, 2, 3));
         all.extend(rows(3, 3, 3));
-        all.push(Arc::new(iris_core::model::Row { received: at(39 * DAYS), ..row(3, 9, position(3, 9)) }));
+        all.push(Arc::new(Row { received: at(39 * DAYS), ..row(3, 9, position(3, 9)) }));
         store.send_async(packed(all)).await.unwrap();
         store.flush().await.unwrap();
         store.release().await;
@@ -84,5 +86,41 @@ fn zero_days_keep_everything() {
         store.checkpoint().await.unwrap();
         assert_eq!(count(&store, "spans").await, 3);
         assert_eq!(store.status().swept, 0);
+    });
+}
+
+/// Scenario: rows came while the clock was never set, others before and after; a sweep with the clock as it should be.
+/// Guarantees: they are as old as the process that took them, not as the clock was wrong.
+#[test]
+fn a_clock_that_was_never_set_makes_nothing_old() {
+    const SEQ: u64 = (DAY_SECONDS + 10) << 20;
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open_at(home.path(), &config(), || Timestamp::from_unix_nanos(7 * SECOND)).unwrap();
+        let unset =
+            |id| Arc::new(Row { received: Timestamp::from_unix_nanos(SECOND), ..row(1, id, position(SEQ, id as u32)) });
+        store.send_async(packed(vec![unset(0), unset(1)])).await.unwrap();
+        let judged = Trace { seen_through: SEQ, ..trace(1, 1) };
+        let said =
+            Evaluation { created_at: Timestamp::from_unix_nanos(SECOND), seen_through: SEQ, ..evaluation(1, "e", 0.9) };
+        judge(&store, judged, said).await;
+        store.flush().await.unwrap();
+        store.release().await;
+        for (days, left) in [(1, 2), (20, 2), (45, 0)] {
+            static DAYS_ON: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+            DAYS_ON.store(days, std::sync::atomic::Ordering::SeqCst);
+            let now = || at(DAYS_ON.load(std::sync::atomic::Ordering::SeqCst) * DAYS);
+            let (store, _) = open_at(home.path(), &config(), now).unwrap();
+            if left == 0 {
+                until("the sweep", || store.status().swept > 0 && store.status().checkpoints > 0).await;
+            }
+            // Each turn of the writer does a part of the sweep that a start begins.
+            for _ in 0..20 {
+                store.flush().await.unwrap();
+            }
+            assert_eq!(count(&store, "spans").await, left, "after {days} days");
+            assert_eq!(count(&store, "evaluations").await, left / 2, "after {days} days");
+            store.release().await;
+        }
     });
 }

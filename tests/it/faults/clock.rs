@@ -8,6 +8,8 @@ use super::{all_there, is_long, open, put};
 use crate::support::iris::Iris;
 
 const DAY: i64 = 24 * 60 * 60;
+/// Back to the beginning of 1970, and a little after.
+const LONG_AGO: i64 = -(56 * 365 * DAY);
 
 /// The library that bends the clock; `None` where there is no C compiler.
 #[expect(clippy::print_stderr, reason = "a test that did nothing says so")]
@@ -29,7 +31,7 @@ fn set(file: &Path, seconds: i64) {
     file.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
 }
 
-/// Scenario: the wall clock jumps forwards and backwards under load, by seconds and by weeks; between the jumps the
+/// Scenario: the wall clock jumps forwards and backwards under load, by seconds, by weeks and to 1970; between the jumps the
 /// sidecar is killed and started with the clock as it is then.
 /// Guarantees: everything is taken, judged and kept once, whatever the clock says; places in the journal are never used
 /// twice.
@@ -46,7 +48,7 @@ async fn a_clock_that_jumps_loses_and_doubles_nothing() {
     ];
     let mut iris = Iris::prepared(&settings);
     iris.start_again().await;
-    let jumps = [5, -5, 20 * DAY, -20 * DAY, 3600, 0];
+    let jumps = [5, -5, 20 * DAY, -20 * DAY, LONG_AGO, 3600, 0];
     let rounds = if is_long() { 10 } else { 1 };
     let mut number = 0;
     for _ in 0..rounds {
