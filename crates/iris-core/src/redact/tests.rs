@@ -102,7 +102,7 @@ fn nothing_is_passed_on_unread() {
     let masked_long = masked(&long);
     assert!(!masked_long.contains("quayhaven") && masked_long.len() > 1 << 20);
     let run = "bm90aGluZyBoZXJlIDEyMyBub3RoaW5nIGhlcmUgNDU2IGF0IChhdCkg";
-    let many = format!("{} {MAIL}", vec![run; 40_000].join(" "));
+    let many = format!("{} {MAIL}", vec![run; 16_000].join(" "));
     let masked_many = masked(&many);
     assert!(!masked_many.contains("quayhaven"), "{}", &masked_many[masked_many.len() - 100..]);
 }
@@ -139,7 +139,7 @@ fn rules_say_the_same_of_what_was_redacted() {
     for rule in RULES {
         let name = &rule.meta().name;
         let text = std::fs::read_to_string(root().join(format!("tests/cases/rule/{name}.jsonl"))).unwrap();
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        for line in text.lines().filter(|line| !line.trim().is_empty()).step_by(crate::thorough::stride()) {
             let sent: Value = serde_json::from_str(line).unwrap();
             let mut redacted = sent.clone();
             let fields = redacted.as_object_mut().unwrap();
@@ -166,7 +166,7 @@ fn rules_say_the_same_of_what_was_redacted() {
             }
         }
     }
-    assert!(changed > 50, "{changed}");
+    assert!(changed > 50 / crate::thorough::stride(), "{changed}");
     assert!(wrong.is_empty(), "{wrong}");
 }
 
