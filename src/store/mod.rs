@@ -38,6 +38,7 @@ mod rewrite;
 mod salvage;
 mod schema;
 mod shapes;
+mod soon;
 mod spans;
 mod sql;
 mod standing;
@@ -53,6 +54,7 @@ mod writer;
 pub(crate) use sql::fuzzed as fuzzed_sql;
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -82,7 +84,7 @@ pub use status::Status;
 pub use track::{Settled, Through};
 
 use beside::Beside;
-use reader::Readers;
+use reader::{Reader, Readers};
 use writer::{Command, Writer};
 
 /// Messages that wait for the writer before senders do.
@@ -266,6 +268,7 @@ impl Store {
             })),
             committed: watch::Sender::new(0),
             rewritten: watch::Sender::new(0),
+            soon: Arc::default(),
             checkpointed: watch::Sender::new(Through::default()),
         };
         let shapes = beside.shapes.known();
@@ -330,6 +333,47 @@ impl Store {
         self.ask(|done| Command::Write(Box::new(write), done)).await
     }
 
+    /// Stores what a tool wrote together with what others write meanwhile, and returns without its COMMIT: the next
+    /// read through a handle of this store waits for it. While commits fail it waits as [`Store::write`] does. Only
+    /// for what is in the journal.
+    ///
+    /// # Errors
+    /// As [`Store::write`] while commits fail, and [`Error::Closed`].
+    pub async fn write_soon(&self, write: ToolWrite) -> Result<(), Error> {
+        let shared = &self.inner.shared;
+        if shared.status().failed.is_some() {
+            return self.write(write).await;
+        }
+        shared.soon.fetch_add(1, Ordering::SeqCst);
+        let sent = self.inner.awaited.send(Command::Soon(Box::new(write))).await;
+        sent.map_err(|_| {
+            shared.landed(1);
+            Error::Closed
+        })
+    }
+
+    /// Reads, after what was handed over before is committed.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Reader<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.settle().await?;
+        self.inner.readers.read(work).await
+    }
+
+    /// Waits until what tools handed over is committed, or waits elsewhere because it cannot be.
+    async fn settle(&self) -> Result<(), Error> {
+        if self.inner.shared.soon.load(Ordering::SeqCst) == 0 {
+            return Ok(());
+        }
+        let most = self.inner.readers.deadline();
+        match tokio::time::timeout(most, self.ask(Command::Settle)).await {
+            // Why it could not be committed is in the status; what is in the file can be read all the same.
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::Deadline(most)),
+        }
+    }
+
     /// Commits everything sent so far.
     ///
     /// # Errors
@@ -374,13 +418,13 @@ impl Store {
     /// See [`Error`]; the same for every reading method.
     pub async fn load(&self, key: &RowKey) -> Result<Loaded, Error> {
         let key = key.clone();
-        self.inner.readers.read(move |reader| query::load(reader, &key)).await
+        self.read(move |reader| query::load(reader, &key)).await
     }
 
     /// One page of traces, each with its latest evaluation. A trace that cannot be read is named beside the others.
     pub async fn traces(&self, tenant: &Tenant, query: &TraceQuery, budget: Budget) -> Result<TracePage, Error> {
         let (tenant, query) = (tenant.clone(), query.clone());
-        self.inner.readers.read(move |reader| page::page(reader, &tenant, &query, budget)).await
+        self.read(move |reader| page::page(reader, &tenant, &query, budget)).await
     }
 
     /// Whether there is a row of a trace.
@@ -389,19 +433,19 @@ impl Store {
     /// As every reading method.
     pub async fn has_trace(&self, key: &RowKey) -> Result<bool, Error> {
         let key = key.clone();
-        self.inner.readers.read(move |reader| query::has_trace(reader, &key)).await
+        self.read(move |reader| query::has_trace(reader, &key)).await
     }
 
     /// The highest version of a trace.
     pub async fn trace(&self, tenant: &Tenant, trace_id: TraceId) -> Result<Option<Trace>, Error> {
         let key = RowKey { tenant: tenant.clone(), trace_id };
-        self.inner.readers.read(move |reader| query::trace(reader, &key)).await
+        self.read(move |reader| query::trace(reader, &key)).await
     }
 
     /// A trace's first observations, each once, by start; their readings are empty.
     pub async fn spans(&self, tenant: &Tenant, trace_id: TraceId, bounds: Bounds) -> Result<Part<Row>, Error> {
         let key = RowKey { tenant: tenant.clone(), trace_id };
-        self.inner.readers.read(move |reader| query::rows(reader, &key, bounds)).await
+        self.read(move |reader| query::rows(reader, &key, bounds)).await
     }
 
     /// A trace's last evaluations, newest first; from a large one the text that it judged is left out.
@@ -412,19 +456,19 @@ impl Store {
         bounds: Bounds,
     ) -> Result<Part<Evaluation>, Error> {
         let key = RowKey { tenant: tenant.clone(), trace_id };
-        self.inner.readers.read(move |reader| query::evaluations(reader, &key, bounds)).await
+        self.read(move |reader| query::evaluations(reader, &key, bounds)).await
     }
 
     /// One evaluation by its id.
     pub async fn evaluation(&self, tenant: &Tenant, id: &str) -> Result<Option<Evaluation>, Error> {
         let (tenant, id) = (tenant.clone(), id.to_owned());
-        self.inner.readers.read(move |reader| query::evaluation(reader, &tenant, &id)).await
+        self.read(move |reader| query::evaluation(reader, &tenant, &id)).await
     }
 
     /// A page of evaluations, newest first; from a large one the text that it judged is left out.
     pub async fn evaluation_page(&self, tenant: &Tenant, query: &EvaluationQuery) -> Result<Part<Evaluation>, Error> {
         let (tenant, query) = (tenant.clone(), query.clone());
-        self.inner.readers.read(move |reader| listing::list(reader, &tenant, &query)).await
+        self.read(move |reader| listing::list(reader, &tenant, &query)).await
     }
 
     /// The evaluations that were made by themselves between two times, of all tenants, oldest first: at most so many,
@@ -436,13 +480,13 @@ impl Store {
         most: usize,
     ) -> Result<Vec<Judged>, Error> {
         let after = after.to_owned();
-        self.inner.readers.read(move |reader| listing::judged_between(reader, times, &after, most)).await
+        self.read(move |reader| listing::judged_between(reader, times, &after, most)).await
     }
 
     /// The figures of a window; both ends belong to it.
     pub async fn summary(&self, tenant: &Tenant, since: Timestamp, now: Timestamp) -> Result<Summary, Error> {
         let tenant = tenant.clone();
-        self.inner.readers.read(move |reader| summary::summary(reader, &tenant, since, now)).await
+        self.read(move |reader| summary::summary(reader, &tenant, since, now)).await
     }
 
     /// Answers one SELECT that a caller wrote from views of its tenant's rows: at most so many rows, and so many
@@ -452,6 +496,7 @@ impl Store {
     /// [`Error::Statement`] for what is not taken, and as every reading method.
     pub async fn sql(&self, tenant: &Tenant, text: &str, rows_max: usize, chars_max: usize) -> Result<Found, Error> {
         let (tenant, text) = (tenant.clone(), text.to_owned());
+        self.settle().await?;
         self.inner.readers.read_apart(move |reader| sql::run(reader, &tenant, &text, rows_max, chars_max)).await
     }
 
@@ -461,12 +506,13 @@ impl Store {
     /// As every reading method.
     pub async fn sql_columns(&self, tenant: &Tenant) -> Result<Vec<Vec<(String, String)>>, Error> {
         let tenant = tenant.clone();
+        self.settle().await?;
         self.inner.readers.read_apart(move |reader| sql::tables(reader, &tenant)).await
     }
 
     /// What the newest traces of each agent cost, newest first, for those that have a cost.
     pub async fn costs(&self) -> Result<Vec<TraceCost>, Error> {
-        self.inner.readers.read(costs::costs).await
+        self.read(costs::costs).await
     }
 
     /// How the store is doing.

@@ -22,7 +22,7 @@ impl Store {
     ) -> Result<Vec<TraceId>, Error> {
         let (tenant, agent_name) = (tenant.clone(), agent_name.map(str::to_owned));
         let read = move |reader: &Reader<'_>| purgeable(reader, &tenant, agent_name.as_deref(), before, max);
-        self.inner.readers.read(read).await
+        self.read(read).await
     }
 
     /// Every tenant that has anything here.
@@ -34,7 +34,7 @@ impl Store {
             "SELECT tenant FROM traces UNION SELECT tenant FROM spans UNION SELECT tenant FROM evaluations ORDER BY 1";
         let name =
             |row: &duckdb::Row<'_>| row.get::<_, String>(0).map(|name| Tenant::new(&name)).map_err(Error::engine);
-        self.inner.readers.read(move |reader| reader.rows(sql, &[], name)).await
+        self.read(move |reader| reader.rows(sql, &[], name)).await
     }
 }
 

@@ -141,6 +141,11 @@ impl Readers {
         }
     }
 
+    /// How long a question may take.
+    pub const fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
     /// Rows left out of answers since the start because they could not be read.
     pub fn unreadable(&self) -> u64 {
         self.unreadable.load(Ordering::Relaxed)

@@ -148,6 +148,7 @@ impl Writer {
     pub async fn rewrite(&mut self, state: &mut State) {
         let started = Instant::now();
         state.rewrite_at = Some(started + REWRITE_AGAIN);
+        self.commit_soon(state);
         let committed = match self.commit_all(state) {
             // The copy is what gives room back; rows wait meanwhile.
             Err(Error::NoSpace(_)) => Ok(()),

@@ -1,5 +1,6 @@
 //! What the writer tells the rest of the process.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -68,6 +69,8 @@ pub(super) struct Shared {
     pub committed: watch::Sender<u64>,
     pub checkpointed: watch::Sender<Through>,
     pub rewritten: watch::Sender<u64>,
+    /// Writes handed over that nobody waits for and that are in no transaction yet.
+    pub soon: Arc<AtomicUsize>,
 }
 
 impl Shared {
@@ -108,6 +111,11 @@ impl Shared {
         status.wal_bytes = wal_bytes;
         status.stored_through = positions.stored;
         status.settled_through = positions.settled;
+    }
+
+    /// So many writes that nobody waited for are in the file, or wait for the journal's reader.
+    pub fn landed(&self, writes: usize) {
+        self.soon.fetch_sub(writes, Ordering::SeqCst);
     }
 
     /// True when this is news.

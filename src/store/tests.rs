@@ -11,5 +11,6 @@ mod reading;
 mod safety;
 mod salvaging;
 mod shapes;
+mod soon;
 mod sweeping;
 mod writing;

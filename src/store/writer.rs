@@ -17,13 +17,12 @@ use super::pending::Pending;
 use super::reader::Readers;
 use super::retention::Sweep;
 use super::rewrite::Closed;
+use super::soon::Soon;
 use super::status::Shared;
 use super::track::{Done, Tracker};
 use super::{Config, Error, Sent, Standing, ToolWrite, Write};
 use crate::deleted::Deletions;
 
-/// Awaited writes of one transaction.
-const AWAITED_MAX: usize = 64;
 /// First and longest wait before a failed commit is tried again.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_LONGEST: Duration = Duration::from_secs(30);
@@ -32,6 +31,10 @@ const RETRY_LONGEST: Duration = Duration::from_secs(30);
 pub(super) enum Command {
     /// A tool waits for this to be committed.
     Write(Box<ToolWrite>, oneshot::Sender<Result<(), Error>>),
+    /// A tool wrote this and does not wait: it is committed soon, and before whatever is asked next.
+    Soon(Box<ToolWrite>),
+    /// Commit what tools wrote without waiting.
+    Settle(oneshot::Sender<Result<(), Error>>),
     /// Commit everything that waits.
     Flush(oneshot::Sender<Result<(), Error>>),
     /// Commit everything that waits, then CHECKPOINT.
@@ -47,16 +50,21 @@ pub(super) enum Command {
 
 impl Command {
     /// Answers it without doing it; true when it was to end the writer.
-    fn refuse(self, why: &Error) -> bool {
+    fn refuse(self, why: &Error, shared: &Shared) -> bool {
         // A caller that no longer waits learns nothing, and needs not to.
         match self {
-            Self::Write(_, done) | Self::Flush(done) | Self::Checkpoint(done) => {
+            Self::Write(_, done) | Self::Settle(done) | Self::Flush(done) | Self::Checkpoint(done) => {
                 let _ = done.send(Err(why.clone()));
                 false
             }
             Self::Close { done, .. } => {
                 let _ = done.send(Err(why.clone()));
                 true
+            }
+            Self::Soon(_) => {
+                // The journal's reader brings it once there is a file again.
+                shared.landed(1);
+                false
             }
             Self::Abandon => true,
             #[cfg(test)]
@@ -90,7 +98,9 @@ pub(super) struct Writer {
 
 /// What the loop remembers from one turn to the next.
 pub(super) struct State {
-    pending: Pending,
+    pub pending: Pending,
+    /// What tools wrote without waiting.
+    pub soon: Soon,
     pub scratch: Scratch,
     /// Committed since the last CHECKPOINT.
     dirty: bool,
@@ -118,6 +128,7 @@ impl Writer {
         let now = Instant::now();
         let mut state = State {
             pending: Pending::new(self.positions.settled),
+            soon: Soon::default(),
             scratch: Scratch::new(std::mem::take(&mut self.beside)),
             dirty: true,
             last_write: now,
@@ -143,7 +154,7 @@ impl Writer {
                 biased;
                 command = self.awaited.recv() => match command {
                     Some(command) => match &state.closed {
-                        Some(closed) => state.ending = command.refuse(&closed.why),
+                        Some(closed) => state.ending = command.refuse(&closed.why, &self.shared),
                         None => self.command(&mut state, command),
                     },
                     None => break,
@@ -167,6 +178,7 @@ impl Writer {
         }
         if !state.ending && state.closed.is_none() {
             // Every handle is gone: nobody can ask any more, but what was sent is kept.
+            self.commit_soon(&mut state);
             self.drain_ordinary(&mut state);
             if let Err(error) = self.commit_all(&mut state) {
                 tracing::error!(%error, "rows that waited for the database at its end were not committed");
@@ -192,11 +204,17 @@ impl Writer {
         let idle = self.has_anything_to_checkpoint(state).then(|| {
             (state.last_write + Duration::from_millis(self.config.checkpoint_idle_ms)).max(state.checkpoint_after)
         });
-        [due, idle, state.sweep_at, state.look_at, state.rewrite_at].into_iter().flatten().fold(far, Instant::min)
+        [due, idle, state.soon.due(), state.sweep_at, state.look_at, state.rewrite_at]
+            .into_iter()
+            .flatten()
+            .fold(far, Instant::min)
     }
 
     fn tick(&mut self, state: &mut State) {
         let now = Instant::now();
+        if state.soon.due().is_some_and(|due| now >= due) {
+            self.commit_soon(state);
+        }
         let waits = state.retry.is_some_and(|(retry, _)| now < retry);
         let wait = Duration::from_millis(self.config.group_ms);
         let full = state.pending.is_full(self.config.group_rows, self.config.group_bytes);
@@ -241,6 +259,7 @@ impl Writer {
                 self.tracker.commit(&done);
             }
             Write::Rows(rows) => self.accept_rows(state, rows),
+            Write::Tool(write) if state.soon.came(write.position()) => {}
             Write::Tool(write) if self.tracker.has_tool(write.position()) => {
                 let mut done = Done::default();
                 done.row(write.position());
@@ -281,7 +300,7 @@ impl Writer {
     }
 
     /// What of a tool's write is still to be stored. `Err` is the position of what is not.
-    fn standing(&self, write: Box<ToolWrite>) -> Result<Box<ToolWrite>, Position> {
+    pub fn standing(&self, write: Box<ToolWrite>) -> Result<Box<ToolWrite>, Position> {
         let position = write.position();
         match write.standing(&self.deleted, (self.now)()) {
             Standing::All(write) | Standing::Part(write) => Ok(write),
@@ -289,20 +308,28 @@ impl Writer {
         }
     }
 
-    fn command(&mut self, state: &mut State, command: Command) {
+    pub fn command(&mut self, state: &mut State, command: Command) {
         match command {
             Command::Write(write, done) => self.write_awaited(state, write, done),
+            Command::Soon(write) => self.write_soon(state, write),
+            Command::Settle(done) => {
+                self.commit_soon(state);
+                let _ = done.send(Ok(()));
+            }
             Command::Flush(done) => {
+                self.commit_soon(state);
                 self.drain_ordinary(state);
                 let _ = done.send(self.commit_all(state));
             }
             Command::Checkpoint(done) => {
+                self.commit_soon(state);
                 self.drain_ordinary(state);
                 let flushed = self.commit_all(state);
                 let _ = done.send(flushed.and_then(|()| self.checkpoint(state)));
             }
             Command::Close { until, done } => {
                 self.ordinary.close();
+                self.commit_soon(state);
                 self.drain_ordinary(state);
                 let mut closed = self.commit_all(state);
                 if closed.is_ok() && Instant::now() < until && self.has_anything_to_checkpoint(state) {
@@ -396,7 +423,7 @@ impl Writer {
         self.shared.publish_ticket(ticket);
     }
 
-    fn after_commit(&mut self, state: &mut State) {
+    pub fn after_commit(&mut self, state: &mut State) {
         state.dirty = true;
         state.retry = None;
         state.last_write = Instant::now();
@@ -416,96 +443,6 @@ impl Writer {
             tracing::error!(%error, retry_ms = wait.as_millis(), "the database refused a commit; rows wait in memory and in the journal");
         }
         error
-    }
-
-    /// Takes whatever else waits beside this write and commits all of it in one transaction.
-    fn write_awaited(&mut self, state: &mut State, write: Box<ToolWrite>, done: oneshot::Sender<Result<(), Error>>) {
-        let mut waiting = vec![(Item::Tool(write), done)];
-        let mut other = None;
-        while waiting.len() < AWAITED_MAX {
-            match self.awaited.try_recv() {
-                Ok(Command::Write(write, done)) => waiting.push((Item::Tool(write), done)),
-                Ok(command) => {
-                    other = Some(command);
-                    break;
-                }
-                Err(_) => break,
-            }
-        }
-        self.commit_awaited(state, waiting);
-        if let Some(command) = other {
-            self.command(state, command);
-        }
-    }
-
-    fn commit_awaited(&mut self, state: &mut State, waiting: Vec<(Item, oneshot::Sender<Result<(), Error>>)>) {
-        let mut fresh: Vec<(Item, oneshot::Sender<Result<(), Error>>)> = Vec::new();
-        for (item, done) in waiting {
-            let Item::Tool(write) = item else { continue };
-            let position = write.position();
-            if state.pending.has_tool(position) {
-                // The journal's reader was faster: it waits in the group.
-                let _ = done.send(self.commit_all(state));
-            } else if self.tracker.has_tool(position) {
-                let _ = done.send(Ok(()));
-            } else {
-                match self.standing(write) {
-                    Ok(write) => fresh.push((Item::Tool(write), done)),
-                    Err(_) => {
-                        let _ = done.send(Ok(()));
-                    }
-                }
-            }
-        }
-        // What waits of a trace that is deleted has to be in the file before it is deleted there.
-        if fresh.iter().any(|(item, _)| item.is_deletion())
-            && let Err(error) = self.commit_all(state)
-        {
-            for (_, done) in fresh {
-                // A caller that no longer waits learns it from the journal's reader.
-                let _ = done.send(Err(error.clone()));
-            }
-            return;
-        }
-        let items: Vec<&Item> = fresh.iter().map(|(item, _)| item).collect();
-        if items.is_empty() {
-            return;
-        }
-        let together = self.write_on_tools(state, &items);
-        let alone = items.len() > 1 && matches!(&together, Err(error) if error.may_be_a_row());
-        let mut committed = false;
-        for (item, done) in fresh {
-            let result = if alone { self.write_on_tools(state, &[&item]) } else { together.clone() };
-            committed |= result.is_ok();
-            match (&result, &item) {
-                (Ok(()), Item::Tool(write)) => self.tracker.tool_stored(write.position()),
-                (Err(error), _) => {
-                    state.is_broken |= error.ends_engine();
-                    self.shared.set_failed(error);
-                }
-                _ => {}
-            }
-            // A caller that no longer waits finds its row on the next read.
-            let _ = done.send(result);
-        }
-        if committed {
-            self.after_commit(state);
-        }
-    }
-
-    fn write_on_tools(&mut self, state: &mut State, items: &[&Item]) -> Result<(), Error> {
-        let positions = Positions { stored: self.tracker.through().max(self.positions.stored), ..self.positions };
-        let changed = (positions != self.positions).then_some(positions);
-        if !items.iter().any(|item| item.is_deletion()) {
-            self.check_share()?;
-        }
-        group::write(&self.tools, items, changed, (self.now)(), &mut state.scratch)?;
-        if items.iter().any(|item| item.is_deletion()) {
-            self.erase_from(state, (self.now)());
-        }
-        self.positions = positions;
-        self.shared.awaited_committed(items.len());
-        Ok(())
     }
 
     fn checkpoint_or_log(&mut self, state: &mut State) {

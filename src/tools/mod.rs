@@ -259,7 +259,12 @@ impl App {
         let seq = self.journal.append(Lane::Traces, record).await.map_err(|error| self.refused(error))?;
         write.place(Position { lane: Lane::Traces, seq, ordinal: 0 });
         self.forget(&write).await?;
-        backend.store.write(write).await.map_err(|error| self.journalled(&what, &error))
+        let stored = match kind {
+            Kind::Tombstone => backend.store.write(write).await,
+            // The journal has it, and whoever reads waits for it.
+            _ => backend.store.write_soon(write).await,
+        };
+        stored.map_err(|error| self.journalled(&what, &error))
     }
 
     /// The store did not take what the journal has: the pipeline reads it from there again.
