@@ -3,7 +3,7 @@
 //! By hand, because a refused argument must come back as `IRIS_INVALID_ARGUMENT` with the valid names, inside the
 //! tool result where a model reads it, not as a protocol error that clients hide.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use iris_core::contract::{self, Entry, RESOURCES};
 use rmcp::ErrorData;
@@ -334,8 +334,16 @@ fn link(uri: &str) -> Option<ContentBlock> {
     Some(ContentBlock::resource_link(resource(one, uri)))
 }
 
+/// Every tool as clients are told of it, made once: a description and its schemas take longer than a call.
+static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| contract::every_tool().map(description).collect());
+
 /// What a client is told of a tool.
 fn describe(entry: &Entry) -> Tool {
+    let made = TOOLS.iter().find(|tool| tool.name == entry.name);
+    made.cloned().unwrap_or_else(|| description(entry))
+}
+
+fn description(entry: &Entry) -> Tool {
     let hints = ToolAnnotations::new()
         .read_only(entry.hints.read_only)
         .destructive(entry.hints.destructive)

@@ -288,3 +288,27 @@ async fn a_preview_replays_stored_traces_and_writes_nothing() {
     assert_eq!(stand.call("list_rules", json!({})).await.unwrap()["total"], 0);
     assert!(!stand._home.path().join("custom-rules.json").exists());
 }
+
+/// Scenario: two hundred deployed rules with long keywords, read by a model.
+/// Guarantees: the reply keeps within the bound, the built-in roster whole, and says what was cut; over HTTP all is whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_rules_are_bounded_for_a_model_and_whole_otherwise() {
+    let home = tempfile::tempdir().unwrap();
+    let stand = Stand { app: app(home.path()), _home: home };
+    for n in 0..200 {
+        let keywords: Vec<String> =
+            (0..20).map(|k| format!("keyword number {k} of rule {n} {}", "x".repeat(60))).collect();
+        let named = rule(&format!("rule {n}"), "contains_keywords", json!({ "keywords": keywords }));
+        stand.call("deploy_rule", named).await.unwrap();
+    }
+    let whole = stand.call("list_rules", json!({})).await.unwrap();
+    assert_eq!((whole["rules"].as_array().unwrap().len(), whole.get("truncated")), (200, None));
+    let model = Caller::local().with_model(48 * 1024);
+    let bounded = stand.app.call("list_rules", json!({}), &model).await.unwrap();
+    assert!(bounded.to_string().len() < 80_000, "{}", bounded.to_string().len());
+    assert_eq!((&bounded["built_in"], &bounded["total"]), (&whole["built_in"], &json!(200)));
+    let shown = bounded["rules"].as_array().unwrap();
+    assert!(shown.len() > 10 && shown.iter().all(|rule| rule["id"].is_string() && rule["name"].is_string()));
+    let truncated = names(&bounded["truncated"]);
+    assert!(truncated.iter().any(|place| place.starts_with("rules[")), "{truncated:?}");
+}

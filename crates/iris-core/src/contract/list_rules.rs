@@ -39,6 +39,10 @@ pub struct Reply {
     pub built_in: Vec<RosterEntry>,
     /// Stored custom rules that this version could not validate; they do not fire.
     pub quarantined: Vec<Quarantined>,
+    /// What was cut or left out so that the reply stays bounded, by place. Narrow with `eval_type` or `enabled_only`, or
+    /// read the rules over HTTP, where they are whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub truncated: Vec<String>,
 }
 
 impl Arguments for Args {}

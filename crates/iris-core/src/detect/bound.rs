@@ -332,10 +332,6 @@ impl Bound<'_> {
         if secret.len() < KEY_BYTES_MIN || chained || !secret.bytes().all(is_key_byte) || secret.contains("://") {
             return false;
         }
-        let called = self.called();
-        if is_misfit(&called, secret) || names_other(&called) || called.contains("hash") {
-            return false;
-        }
         let head = context::before(self.text, self.name.start, 40);
         let part_of_name = head.ends_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
             || head.ends_with(' ') && head.trim_end().ends_with(|c: char| c.is_ascii_alphabetic());
@@ -343,10 +339,18 @@ impl Bound<'_> {
         let served = providers.get(..after).and_then(|before| before.last()).is_some_and(|(_, end, _)| {
             self.text.get(*end..self.name.start.max(*end)).is_some_and(|between| between.len() <= 24)
         });
-        let loud = self.text.get(self.name.clone()).is_some_and(|name| name.bytes().all(|b| !b.is_ascii_lowercase()));
+        if !served && !part_of_name && self.word != Word::Secret {
+            return false;
+        }
+        self.is_shaped(secret, head, part_of_name, served) && {
+            let called = self.called();
+            !is_misfit(&called, secret) && !names_other(&called) && !called.contains("hash")
+        }
+    }
+
+    /// Whether the value looks like a key, as far as what stands before it makes one likely.
+    fn is_shaped(&self, secret: &str, head: &str, part_of_name: bool, served: bool) -> bool {
         let flag = head.ends_with(['-', '/']) && !head.ends_with(|c: char| c.is_ascii_alphanumeric());
-        let drawn = is_uuid(secret) || is_drawn(secret) && (served || !reserved::is_counted_up(secret));
-        let even = entropy(secret) >= if served { 2.2 } else { 3.0 };
         let least = match (self.word, self.firm) {
             (_, true) if served => KEY_BYTES_MIN,
             (Word::Secret, true) => KEY_BYTES_MIN,
@@ -355,9 +359,11 @@ impl Bound<'_> {
             (Word::Secret, false) if flag => KEY_BYTES_MIN,
             (_, false) => 20,
         };
-        if secret.len() < least || !even {
+        if secret.len() < least || entropy(secret) < if served { 2.2 } else { 3.0 } {
             return false;
         }
+        let loud = self.text.get(self.name.clone()).is_some_and(|name| name.bytes().all(|b| !b.is_ascii_lowercase()));
+        let drawn = is_uuid(secret) || is_drawn(secret) && (served || !reserved::is_counted_up(secret));
         match (self.word, self.firm) {
             (Word::Secret, true) => drawn || served && is_long_run(secret),
             (_, true) => {
