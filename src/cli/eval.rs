@@ -9,7 +9,8 @@ use iris_core::contract::{EvaluateOutputArgs, parse};
 use iris_core::evaluate::{self, Identity, Subject};
 use iris_core::model::{Evaluation, Tenant, VerdictState};
 
-use super::{Settings, Stop};
+use super::text::{Paint, inert};
+use super::{Format, Settings, Stop};
 use crate::rulebook::Rulebook;
 use crate::serve::LIMIT_SETTING;
 use crate::tools;
@@ -19,7 +20,7 @@ use crate::tools;
 pub(super) struct Eval {
     /// File with one evaluate_output call a line (`{"output": ..., "input": ...}`), `-` for standard input
     file: String,
-    /// How to print
+    /// How to print: a line a verdict, or a JSON object a line
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     /// Exit with 1 when a verdict is this, or worse
@@ -27,14 +28,6 @@ pub(super) struct Eval {
     fail_on: Option<FailOn>,
     #[command(flatten)]
     settings: Settings,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A line a verdict, for people
-    Table,
-    /// A JSON object a line
-    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -56,6 +49,11 @@ impl Eval {
         };
         let rulebook = Rulebook::built_in();
         let mut output = io::stdout().lock();
+        // Where the lines go to a terminal they are the progress.
+        let progress = super::progress("lines judged");
+        if io::stdout().is_terminal() {
+            progress.set_draw_target(indicatif::ProgressDrawTarget::hidden());
+        }
         let (mut judged, mut tripped, mut is_read) = (0_usize, 0_usize, true);
         for (index, line) in lines(input, config.mcp.message_bytes()).enumerate() {
             let line = line.map_err(|error| Stop::usage(format!("{}: line {}: {error}", self.file, index + 1)))?;
@@ -65,6 +63,7 @@ impl Eval {
             let evaluation = judge(&line, &config.eval, &rulebook, index)
                 .map_err(|why| Stop::usage(format!("{}: line {}: {why}", self.file, index + 1)))?;
             judged += 1;
+            progress.inc(1);
             tripped += usize::from(self.trips(evaluation.state));
             if !is_read {
                 continue;
@@ -96,15 +95,10 @@ impl Eval {
             return output.write_all(b"\n");
         }
         let verdict = evaluate::compose(evaluation);
-        let word = match (evaluation.state, io::stdout().is_terminal()) {
-            (VerdictState::Pass, true) => "\x1b[32mpass\x1b[0m   ",
-            (VerdictState::Fail, true) => "\x1b[31mfail\x1b[0m   ",
-            (VerdictState::Unknown, true) => "\x1b[33munknown\x1b[0m",
-            (VerdictState::Pass, false) => "pass   ",
-            (VerdictState::Fail, false) => "fail   ",
-            (VerdictState::Unknown, false) => "unknown",
-        };
-        writeln!(output, "line {:<6} {word}  {:<26} {}", index + 1, verdict.basis.as_str(), verdict.by.join(", "))
+        let state = evaluation.state.as_str();
+        let (word, room) = (Paint::of_stdout().state(state), " ".repeat("unknown".len() - state.len()));
+        let by = inert(&verdict.by.join(", "));
+        writeln!(output, "line {:<6} {word}{room}  {:<26} {by}", index + 1, verdict.basis.as_str())
     }
 }
 

@@ -1,20 +1,28 @@
 //! The command line: reads flags and files, calls the rooms, prints. Exit codes: 0 done, 1 failed or a verdict asked
 //! for it, 2 the command line or a file it names is wrong, 64 the configuration is wrong.
 
+mod ask;
 mod check_config;
 mod demo;
 mod eval;
+mod export;
+mod gate;
+mod generated;
 mod mcp;
 mod proof;
 mod purge;
+mod rules;
 mod serve;
 mod store_apart;
+mod text;
+mod traces;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::config::{Config, Loaded, Problems, Sources, read_file};
 
@@ -43,6 +51,14 @@ enum Command {
     Mcp(mcp::Mcp),
     /// Play captured agent traffic through a sidecar in a temporary folder and show the verdicts
     Demo(demo::Demo),
+    /// Find traces, or show one with its verdict and the evidence
+    Traces(traces::Traces),
+    /// List rules, deploy, try, pause or delete one of your own
+    Rules(rules::Rules),
+    /// Fail when agents failed, for continuous integration
+    Gate(gate::Gate),
+    /// Write traces to a file, as JSON Lines or Parquet
+    Export(export::Export),
     /// Judge outputs from JSON Lines, without a sidecar
     Eval(eval::Eval),
     /// Measure how often the rules are right, on the cases in this program and on labelled sets of your own
@@ -56,6 +72,19 @@ enum Command {
     StoreApart(store_apart::StoreApart),
     /// Check the configuration and print what is in effect
     CheckConfig(check_config::CheckConfig),
+    /// Print what makes a shell complete this command line
+    Completions(generated::Completions),
+    /// Write the manual pages
+    Man(generated::Man),
+}
+
+/// How a command prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// JSON, for programs
+    Json,
 }
 
 /// Where settings come from.
@@ -109,12 +138,18 @@ pub fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Mcp(mcp) => mcp.run(),
         Command::Demo(demo) => demo.run(),
+        Command::Traces(traces) => traces.run(),
+        Command::Rules(rules) => rules.run(),
+        Command::Gate(gate) => gate.run(),
+        Command::Export(export) => export.run(),
         Command::Eval(eval) => eval.run(),
         Command::Proof(proof) => proof.run(),
         Command::Purge(purge) => purge.run(),
         Command::StoreCheck(check) => check.run(),
         Command::StoreApart(apart) => apart.run(),
         Command::CheckConfig(check) => check.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     };
     match done {
         Ok(code) => code,
@@ -188,6 +223,16 @@ impl Settings {
             }
         }
         Ok(None)
+    }
+}
+
+/// A line on standard error that counts what is done, where a person looks at it.
+fn progress(what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template(&format!("{{spinner}} {{pos}} {what}"));
+    let bar = ProgressBar::new_spinner();
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
     }
 }
 

@@ -75,10 +75,12 @@ fn measure(folder: &Path) -> Result<Run, Stop> {
     paths.sort();
     let mut labelled = Labelled::new(Ruleset::built_in());
     let mut files = Vec::new();
+    let progress = super::progress("labelled rows");
     for path in paths {
         let name = set_name(&path).unwrap_or_default();
         let rows = judge(&path, name, &mut labelled)?;
         let sha256 = hash(&path).map_err(|error| unreadable(&path, error))?;
+        progress.inc(rows.into());
         if rows > 0 {
             files.push(FileRecord { name: name.to_owned(), sha256, rows });
         }

@@ -34,7 +34,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::door::{self, KeyConfig, Listen, TlsConfig};
-use crate::tools::App;
+use crate::tools::{App, Caller};
 use gate::{Gate, enter, refusal};
 
 pub use mcp::{Config as McpConfig, Mcp};
@@ -178,6 +178,11 @@ pub async fn serve(
     let router = router.fallback(api::no_route).layer(from_fn_with_state(gate, enter));
     door::serve(listener, CONNECTIONS_MAX, tls, router, cancel, DRAIN_MAX).await;
     Ok(())
+}
+
+/// The HTTP API for a caller in this process: no address, no gate.
+pub fn answering(app: &Arc<App>, caller: Caller, message_bytes_max: usize) -> Router {
+    Router::new().nest("/api/v1", api::routes(Arc::clone(app), message_bytes_max)).layer(axum::Extension(caller))
 }
 
 /// Serves other MCP handlers behind the same gate and transport, without the rest of the door, until the task ends.

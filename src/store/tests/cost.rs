@@ -237,6 +237,26 @@ fn paging_a_hundred_thousand_traces() {
     });
 }
 
+/// Makes of the one judged trace of a closed store as many, a second apart.
+fn multiply(home: &std::path::Path, traces: u64) {
+    const BATCH: u64 = 100_000;
+    let connection = duckdb::Connection::open(home.join("iris.duckdb")).unwrap();
+    for from in (2..=traces).step_by(usize::try_from(BATCH).unwrap()) {
+        let range = format!("range({from}, {})", (from + BATCH).min(traces + 1));
+        for (table, time, id) in
+            [("traces", "timestamp", ""), ("evaluations", "created_at", ", 'evaluation-' || n AS id")]
+        {
+            let sql = format!(
+                "INSERT INTO {table} SELECT one.* REPLACE (from_hex(printf('%032x', n)) AS trace_id, \
+                 make_timestamp((1796083200 + n) * 1000000) AS {time}{id}) \
+                 FROM (SELECT * FROM {table} LIMIT 1) one, {range} numbers(n)"
+            );
+            connection.execute_batch(&sql).unwrap();
+        }
+    }
+    connection.execute_batch("CHECKPOINT").unwrap();
+}
+
 /// Scenario: a million judged traces, and more coming in; the newest fifty, again and again.
 /// Guarantees: none; prints how long a page takes.
 #[test]
@@ -247,24 +267,24 @@ fn the_newest_of_a_million_traces_while_more_come() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let (store, _) = open(home.path());
-        let send = async |n: u64| {
+        let send = async |store: &Store, n: u64| {
             let trace = iris_core::model::Trace { timestamp: at(n), ..trace(n, 1) };
             let evaluation = evaluation(n, &format!("evaluation-{n}"), 0.5);
             let (trace, evaluation) = (Box::new(trace), Arc::new(evaluation));
             let settled_through = crate::store::Settled::default();
             store.send_async(Write::Judged { ticket: n, trace, evaluation, settled_through }).await.unwrap();
         };
-        for n in 1..=TRACES {
-            send(n).await;
-        }
-        store.checkpoint().await.unwrap();
+        send(&store, 1).await;
+        store.close(Duration::from_secs(10)).await.unwrap();
+        multiply(home.path(), TRACES);
+        let (store, _) = open(home.path());
         for (name, coming) in [("quiet", false), ("while 1,000 a second come", true)] {
             let mut took = Vec::with_capacity(ASKED);
             let mut next = TRACES + 1;
             for _ in 0..ASKED {
                 if coming {
                     for _ in 0..50 {
-                        send(next).await;
+                        send(&store, next).await;
                         next += 1;
                     }
                     tokio::time::sleep(Duration::from_millis(50)).await;
