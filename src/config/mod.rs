@@ -194,9 +194,6 @@ impl Config {
         problems.extend(self.ops.problems());
         problems.extend(self.forward.problems());
         problems.extend(self.export.problems());
-        if self.forward.tool_traces {
-            problems.push("forward.tool_traces is not available yet; leave it false".to_owned());
-        }
         problems.extend(self.journal.problems());
         problems.extend(self.assembly.problems());
         problems.extend(self.cost.problems());
@@ -205,9 +202,6 @@ impl Config {
         problems.extend(self.store().problems());
         problems.extend(self.eval.problems());
         problems.extend(self.redact.problems());
-        if !self.eval.rule_lists.is_empty() {
-            problems.push("eval.rule_lists is not available yet: no rule reads a list; leave it out".to_owned());
-        }
         problems
     }
 

@@ -167,9 +167,9 @@ fn a_collector_of_the_environment_is_in_effect_and_a_bad_one_is_a_warning() {
 #[test]
 fn every_room_is_asked_and_what_nobody_obeys_is_refused() {
     let file = "journal: {bytes_max: 1, sync_interval_ms: 1001}\nassembly: {open_max: 0, idle_ms: 7, give_up_ms: 6}\n\
-                store: {readers: 0}\nforward: {tool_traces: true}\neval: {rule_lists: {blocklist: [a]}}\n";
+                store: {readers: 0}\neval: {rule_lists: {blocklists: [a]}}\n";
     let text = load(file, &[]).unwrap_err().to_string();
-    for key in ["bytes_max", "sync_interval_ms", "open_max", "idle_ms", "store.readers", "tool_traces", "rule_lists"] {
+    for key in ["bytes_max", "sync_interval_ms", "open_max", "idle_ms", "store.readers", "rule_lists"] {
         assert!(text.contains(key), "{key}: {text}");
     }
 }

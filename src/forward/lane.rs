@@ -422,6 +422,8 @@ fn outgoing(entry: Entry, lane: Lane, tool_trace: Option<ToolTraceWriter>, delet
         }
         Kind::ToolTrace => {
             let body = tool_trace?(&record)?;
+            let written = Record { encoding: Encoding::Protobuf, body, ..record };
+            let body = standing(&written, lane, deleted)?;
             Some(Outgoing { seq, own: false, encoding: Encoding::Protobuf, body })
         }
         Kind::ToolEvaluation | Kind::Tombstone | Kind::Erased => None,

@@ -35,7 +35,7 @@ use crate::ops::{self, Ops};
 use crate::receive::Doors;
 use crate::rulebook::Rulebook;
 use crate::tools::{App, Facts, Judging, Slot, World};
-use crate::{serve, telemetry};
+use crate::{serve, telemetry, tools};
 use opening::Opening;
 
 /// The whole time a drain may take.
@@ -117,7 +117,9 @@ impl Sidecar {
         let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
         let spans = serve::Spans { inlet: inlet.clone(), admission: admission.clone() };
         let doors = Doors::open(&config.receive, &config.keys, inlet, admission.clone(), memory).await?;
-        let forwarder = target.map(|target| forward::start(&journal, &target, None, &deleted, &ending)).transpose()?;
+        let forwarder = target
+            .map(|target| forward::start(&journal, &target, Some(tools::forwarded), &deleted, &ending))
+            .transpose()?;
         for lane in Lane::ALL.into_iter().filter(|_| is_alone && forwarder.is_none()) {
             tasks.spawn(forward::keep_unsent(journal.clone(), lane, ending.clone()));
         }

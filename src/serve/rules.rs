@@ -48,7 +48,7 @@ impl Room {
 
     async fn read<A>(&self, headers: &HeaderMap, body: Body) -> Result<A, Box<Response>>
     where
-        A: serde::de::DeserializeOwned + schemars::JsonSchema + Arguments,
+        A: serde::de::DeserializeOwned + schemars::JsonSchema + Arguments + 'static,
     {
         let value = body_json(headers, body, self.message_bytes_max).await?;
         parse(value).map_err(|error| Box::new(answer(Err(error))))

@@ -1,7 +1,11 @@
 //! A trace that `log_trace` stored, as the OTLP/JSON request that `export.endpoint` gets.
 
-use iris_core::model::{RawSpan, SpanKind, StatusCode, Timestamp, Trace};
+use bytes::Bytes;
+use iris_core::model::{Lane, RawSpan, SpanKind, StatusCode, Timestamp, Trace};
 use serde_json::{Map, Value, json};
+
+use crate::journal::Record;
+use crate::store::ToolWrite;
 
 /// Characters of an input or output that a made-up span carries.
 const TEXT_CHARS_MAX: usize = 4096;
@@ -23,6 +27,15 @@ pub(super) fn request(trace: &Trace, spans: &[RawSpan], service_name: &str) -> V
         "resource": { "attributes": pairs(&resource) },
         "scopeSpans": [{ "scope": { "name": SCOPE, "version": env!("CARGO_PKG_VERSION") }, "spans": sent }],
     }] })
+}
+
+/// A journal record of `log_trace` as the OTLP/protobuf request that the collector gets with `forward.tool_traces`; its
+/// service is the agent. Nothing for any other record.
+pub fn forwarded(record: &Record) -> Option<Bytes> {
+    let ToolWrite::Trace { trace, spans, .. } = serde_json::from_slice(&record.body).ok()? else { return None };
+    let request = request(&trace, &spans, &trace.agent_name).to_string();
+    let message = iris_core::otlp::json_to_protobuf(Lane::Traces, request.as_bytes());
+    message.map(Bytes::from).map_err(|error| tracing::warn!(%error, "a logged trace has no OTLP form")).ok()
 }
 
 fn whole(trace: &Trace) -> Value {

@@ -31,6 +31,7 @@ mod verify_citations;
 pub use about::{Facts, NotRead};
 pub use caller::Caller;
 pub use evaluate_output::{expectations, reply};
+pub use exported::forwarded;
 pub use judging::{Judging, Place, told};
 pub(crate) use preview_rule::is_rejected;
 pub use stored_text::StoredText;

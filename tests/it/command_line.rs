@@ -11,7 +11,7 @@ use crate::support::iris::Iris;
 /// An agent's name that a terminal, a log viewer of continuous integration and an XML parser would obey.
 const HOSTILE: &str = "\u{1b}]0;x\u{7}\n::error::forged\u{202e}\u{0}]]><b>";
 
-fn run(iris: &Iris, arguments: &[&str]) -> Output {
+fn run(iris: &Iris, arguments: &[impl AsRef<std::ffi::OsStr>]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_iris-sidecar"));
     command.env_clear().env("IRIS_HOME", iris.home()).args(arguments).output().unwrap()
 }
@@ -22,13 +22,13 @@ fn told(done: &Output) -> (i32, String, String) {
     (done.status.code().unwrap(), text(&done.stdout), text(&done.stderr))
 }
 
-fn succeeded(iris: &Iris, arguments: &[&str]) -> String {
+fn succeeded<A: AsRef<std::ffi::OsStr> + std::fmt::Debug>(iris: &Iris, arguments: &[A]) -> String {
     let (code, out, err) = told(&run(iris, arguments));
     assert_eq!(code, 0, "{arguments:?}: {out}\n{err}");
     out
 }
 
-fn refused(iris: &Iris, arguments: &[&str], code: i32) -> String {
+fn refused<A: AsRef<std::ffi::OsStr> + std::fmt::Debug>(iris: &Iris, arguments: &[A], code: i32) -> String {
     let (found, out, err) = told(&run(iris, arguments));
     assert_eq!(found, code, "{arguments:?}: {out}\n{err}");
     err
@@ -77,7 +77,7 @@ async fn traces_are_listed_shown_and_gated_alike_with_and_without_a_sidecar() {
         lists.push(serde_json::from_str::<Value>(&list).unwrap()["traces"].clone());
 
         let shown = succeeded(&iris, &["traces", "show", &leaking]);
-        assert!(shown.contains("Verdict fail") && shown.contains("phone in output 44..59"), "{shown}");
+        assert!(shown.contains("Verdict fail") && shown.contains("phone in output 42..57"), "{shown}");
         assert!(shown.contains("private number is +1 415 555 2671, call her."), "{shown}");
         assert!(refused(&iris, &["traces", "show", &"0".repeat(31)], 2).contains("32 hexadecimal"));
         assert!(refused(&iris, &["traces", "show", &"a".repeat(32)], 2).contains("trace"));
@@ -141,12 +141,18 @@ async fn traces_are_exported() {
 /// Guarantees: each change is told and takes effect; a rule that cannot be is refused with the field; no key is no entry.
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_are_tried_deployed_paused_and_deleted() {
-    let (iris, leaking) = filled(&[("IRIS_API_KEY", "a-key-of-some-length-for-this-test")]).await;
+    let (mut iris, leaking) = filled(&[]).await;
+    assert!(iris.terminate().await.success());
+    iris.set("IRIS_API_KEY", "a-key-of-some-length-for-this-test");
+    iris.start_again().await;
+    iris.until("ops", "/readyz?full", Duration::from_secs(30), |state| state["store"]["state"] == "open").await;
     let key = iris.home().join("key");
     std::fs::write(&key, "a-key-of-some-length-for-this-test\n").unwrap();
     let key = key.to_str().unwrap();
     assert!(refused(&iris, &["rules", "list"], 1).contains("--key-file"));
-    let with = |arguments: &[&str]| [arguments, &["--key-file", key]].concat();
+    let with = |arguments: &[&str]| -> Vec<String> {
+        arguments.iter().copied().chain(["--key-file", key]).map(str::to_owned).collect()
+    };
     let file = iris.home().join("rule.json");
     let rule = json!({ "name": "no numbers", "eval_type": "safety", "severity": "high",
         "definition": { "type": "regex_no_match", "config": { "pattern": "[0-9]{3} [0-9]{3}" } } });

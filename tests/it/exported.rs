@@ -66,3 +66,33 @@ async fn stored_traces_are_sent_on_and_nothing_waits_for_it() {
     let (_, page) = iris.get("web", "/api/v1/traces").await;
     assert_eq!(serde_json::from_str::<Value>(&page).unwrap()["total"], 3);
 }
+
+/// Scenario: a trace is logged by the tool while the collector is away and deleted, another while it is there; with
+/// `forward.tool_traces` on.
+/// Guarantees: the collector gets the second as OTLP beside what came over OTLP, and nothing of the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn logged_traces_are_forwarded_when_asked_for() {
+    let mut collector = Collector::start().await;
+    collector.stop().await;
+    let endpoint = collector.endpoint();
+    let iris = Iris::start(&[("IRIS__FORWARD__ENDPOINT", &endpoint), ("IRIS__FORWARD__TOOL_TRACES", "true")]).await;
+    iris.until("web", "/api/v1/health", WITHIN, |health| health["status"] == "ok").await;
+    let log = async |agent: &str| {
+        let call = json!({ "agent_name": agent, "output": "Nobody is there.", "spans": [
+            { "name": "look it up", "kind": "TOOL", "start_time": "2026-01-02T03:04:05Z", "attributes": { "n": 7 } }] });
+        let (status, reply) = iris.tool("log_trace", &call).await;
+        assert_eq!(status, 200, "{reply}");
+        reply["trace_id"].as_str().unwrap().to_owned()
+    };
+    let gone = log("forgotten").await;
+    let (status, reply) = iris.tool("delete_trace", &json!({ "trace_id": gone })).await;
+    assert_eq!(status, 200, "{reply}");
+    log("clerk").await;
+    collector.start_again().await;
+    let holds = |body: &[u8], text: &str| body.windows(text.len()).any(|part| part == text.as_bytes());
+    let has = |text: &'static str| {
+        move |collector: &Collector| collector.bodies("traces").iter().any(|body| holds(body, text))
+    };
+    collector.until("the trace", has("look it up")).await;
+    assert!(has("clerk")(&collector) && !has("forgotten")(&collector));
+}

@@ -140,7 +140,11 @@ fn verdict(out: &mut impl Write, evaluation: &Value, trace: &Value, paint: Paint
             continue;
         }
         let (name, message) = (text::cell(&result["ruleName"], 60), text::cell(&result["message"], 200));
-        writeln!(out, "\n{}  {message}", paint.error(&name))?;
+        let painted = match result["role"].as_str() {
+            Some("advisory") => paint.faint(&format!("{name} (advises)")),
+            _ => paint.error(&name),
+        };
+        writeln!(out, "\n{painted}  {message}")?;
         for evidence in result["evidence"].as_array().map(Vec::as_slice).unwrap_or_default() {
             writeln!(out, "  {}", seen(evidence, trace, paint))?;
         }
@@ -169,9 +173,9 @@ fn seen(evidence: &Value, trace: &Value, paint: Paint) -> String {
         }
         Some("pattern") => format!("{} seen {} times", text::cell(&evidence["name"], 60), number("count")),
         Some("count") => {
-            let limit = evidence["threshold"].as_f64().map(|limit| format!(", {limit} allowed")).unwrap_or_default();
+            let limit = evidence["threshold"].as_f64().map(|limit| format!(", threshold {limit}")).unwrap_or_default();
             let value = evidence["value"].as_f64().unwrap_or_default();
-            format!("{} {value} {}{limit}", text::cell(&evidence["stat"], 40), text::cell(&evidence["unit"], 20))
+            format!("{}: {value} {}{limit}", text::cell(&evidence["stat"], 40), text::cell(&evidence["unit"], 20))
         }
         _ => label(),
     }

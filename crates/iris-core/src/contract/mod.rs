@@ -24,6 +24,10 @@ mod scope;
 mod strict;
 mod verify_citations;
 
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
@@ -103,7 +107,7 @@ pub trait Tool {
     /// Hints for clients.
     const HINTS: Hints;
     /// Its arguments.
-    type Args: serde::de::DeserializeOwned + schemars::JsonSchema + Arguments;
+    type Args: serde::de::DeserializeOwned + schemars::JsonSchema + Arguments + 'static;
     /// Its reply.
     type Reply: serde::Serialize + schemars::JsonSchema;
 }
@@ -174,8 +178,15 @@ const fn entry<T: Tool>() -> Entry {
 }
 
 /// JSON Schema of what is asked beside the tools.
-pub fn arguments_schema<A: schemars::JsonSchema + Arguments>() -> Value {
-    schema::<A>()
+pub fn arguments_schema<A: schemars::JsonSchema + Arguments + 'static>() -> Value {
+    schema_once::<A>().as_ref().clone()
+}
+
+/// The same schema as [`schema`], made once a type: making it takes longer than reading the arguments by it.
+fn schema_once<T: schemars::JsonSchema + 'static>() -> Arc<Value> {
+    static MADE: Mutex<BTreeMap<TypeId, Arc<Value>>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(made.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(schema::<T>())))
 }
 
 /// JSON Schema of what a tool takes.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Error, schema};
+use super::{Error, schema_once};
 use crate::model::ToolCall;
 use crate::text::is_blank;
 
@@ -27,7 +27,9 @@ pub trait Arguments {
 /// `IRIS_INVALID_ARGUMENT` that names the unknown arguments and the valid ones, or the field that is missing,
 /// malformed, of the wrong type or of a value that cannot be meant. Names are checked in every nested object whose
 /// shape is fixed.
-pub fn parse<A: serde::de::DeserializeOwned + schemars::JsonSchema + Arguments>(arguments: Value) -> Result<A, Error> {
+pub fn parse<A: serde::de::DeserializeOwned + schemars::JsonSchema + Arguments + 'static>(
+    arguments: Value,
+) -> Result<A, Error> {
     let arguments = if arguments.is_null() { Value::Object(serde_json::Map::new()) } else { arguments };
     if !arguments.is_object() {
         return Err(Error::invalid_argument("", "arguments must be a JSON object"));
@@ -35,7 +37,7 @@ pub fn parse<A: serde::de::DeserializeOwned + schemars::JsonSchema + Arguments>(
     if depth(&arguments) > DEPTH_MAX {
         return Err(Error::invalid_argument("", format!("arguments are nested deeper than {DEPTH_MAX} levels")));
     }
-    check_names(&schema::<A>(), &arguments, "")?;
+    check_names(&schema_once::<A>(), &arguments, "")?;
     let read: A = serde_path_to_error::deserialize(arguments).map_err(|error| {
         let path = error.path().to_string();
         let field = if path == "." { "" } else { path.as_str() };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::accuracy::round;
-use crate::rules::{Knob, Knobs, Need, RULES, RuleMeta, ThresholdSource, canonical};
+use crate::rules::{Knob, Knobs, LISTS, Need, RULES, RuleMeta, ThresholdSource, canonical};
 
 /// What a critical rule that was defeated means for the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -64,7 +64,9 @@ pub struct Settings {
     /// Thresholds of rules, set by the deployment.
     #[serde(alias = "ruleThresholds")]
     pub rule_thresholds: BTreeMap<String, f64>,
-    /// Lists of rules, set by the deployment, such as `blocklist`.
+    /// Lists of rules, set by the deployment: `blocklist`, the phrases that no_blocklist_words looks for instead of its own
+    /// (10,000); `stub_markers`, those of no_stub_output (100); `injection_compliance_trusted_tools`, the tools whose
+    /// results no_injection_compliance trusts (1,000).
     #[serde(alias = "ruleLists")]
     pub rule_lists: BTreeMap<String, Vec<String>>,
     /// Built-in rules that veto though they do not by default.
@@ -159,6 +161,7 @@ impl Settings {
                 Some(_) => {}
             }
         }
+        problems.extend(self.rule_lists.iter().filter_map(|(name, list)| wrong_list(name, list)));
         let mut within = |key: &str, value: f64, low: f64, high: f64| {
             if !(value > low && value < high) {
                 problems.push(format!("eval.{key}: {value} is not above {low} and below {high}"));
@@ -208,4 +211,17 @@ impl Settings {
 
 fn knobs() -> impl Iterator<Item = &'static Knob> {
     RULES.iter().flat_map(|rule| rule.meta().knobs)
+}
+
+/// What is wrong with a list of a rule, if anything is.
+fn wrong_list(name: &str, list: &[String]) -> Option<String> {
+    let Some((_, entries_max, bytes_max)) = LISTS.iter().find(|(known, ..)| *known == name) else {
+        let valid: Vec<&str> = LISTS.iter().map(|(known, ..)| *known).collect();
+        return Some(format!("eval.rule_lists: {name:?} is no list; they are {}", valid.join(", ")));
+    };
+    if list.len() > *entries_max {
+        return Some(format!("eval.rule_lists.{name}: {} entries; at most {entries_max}", list.len()));
+    }
+    let wrong = list.iter().position(|entry| entry.trim().is_empty() || entry.len() > *bytes_max)?;
+    Some(format!("eval.rule_lists.{name}[{wrong}]: blank, or longer than {bytes_max} bytes"))
 }

@@ -52,6 +52,11 @@ pub fn canonical(name: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, meant)| meant)
 }
 
+/// Lists that a deployment may set: each one's key in the configuration, the most entries that are read, and the most
+/// bytes of one.
+pub const LISTS: [(&str, usize, usize); 3] =
+    [("blocklist", 10_000, 1000), ("stub_markers", 100, 1000), ("injection_compliance_trusted_tools", 1000, 1000)];
+
 /// The numbers and lists of one judging.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Knobs {

@@ -37,7 +37,7 @@ mod tests;
 
 pub use case::Case;
 pub use catalogue::TOOLS_MAX;
-pub use knobs::{Knob, Knobs, ThresholdSource, canonical};
+pub use knobs::{Knob, Knobs, LISTS, ThresholdSource, canonical};
 pub use meta::{Bundle, FailureClass, Kind, Mechanism, Question, RuleMeta};
 pub use outcome::{EVIDENCE_MAX, Finding, Outcome, SkipClass, count};
 pub use run::run;

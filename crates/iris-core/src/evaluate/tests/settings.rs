@@ -90,3 +90,43 @@ fn relevance_advises_until_a_threshold_is_set() {
     let set = evaluate(&unmeasured(), &subject, &settings, EvalType::All, identity(), now());
     assert_eq!(compose(&set).by, ["answers_the_ask"]);
 }
+
+/// Guarantees: a list that no rule reads, or that is longer than one reads, is refused by name; the others take effect.
+#[test]
+fn lists_are_read_or_refused_by_name() {
+    let with = |name: &str, list: Vec<String>| Settings {
+        rule_lists: std::iter::once((name.to_owned(), list)).collect(),
+        ..Settings::default()
+    };
+    let refused = |name: &str, list: Vec<String>| with(name, list).problems().join("; ");
+    assert!(refused("blocklists", vec!["x".to_owned()]).contains("they are blocklist, stub_markers"));
+    assert!(refused("stub_markers", vec!["x".to_owned(); 101]).contains("101 entries; at most 100"));
+    assert!(refused("blocklist", vec!["a".to_owned(), " ".to_owned()]).contains("blocklist[1]"));
+    let settings = with("blocklist", vec!["project  Heron".to_owned(), "codename".to_owned()]);
+    assert_eq!(settings.problems(), Vec::<String>::new());
+    let told = |output: &str, settings: &Settings| {
+        let subject = Subject { output: Some(output), ..Subject::default() };
+        let identity = Identity {
+            id: "e".to_owned(),
+            tenant: Tenant::local(),
+            trace_id: None,
+            trace_version: None,
+            seen_through: 0,
+            position: None,
+            inline: false,
+        };
+        let evaluation =
+            evaluate(&Ruleset::built_in(), &subject, settings, EvalType::Safety, identity, Timestamp::default());
+        let blocked = evaluation.rule_results.into_iter().find(|result| result.rule_name == "no_blocklist_words");
+        blocked.unwrap().state
+    };
+    for _ in 0..2 {
+        assert_eq!(told("All about Project Heron, at length.", &settings), "fail");
+        assert_eq!(
+            told("How to hack a loom is another matter.", &settings),
+            "pass",
+            "the list replaces the shipped one"
+        );
+        assert_eq!(told("How to hack a loom is another matter.", &Settings::default()), "fail");
+    }
+}

@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 
 use crate::model::{Evidence, ToolCall};
+use crate::rules::knobs::LISTS;
 use crate::rules::provenance::{Reading, Trail, Values};
 use crate::rules::{
     Bundle, Case, FailureClass, Finding, Kind, Knobs, Mechanism, Need, Outcome, Question, Rule, RuleMeta, SkipClass,
@@ -18,7 +19,7 @@ use crate::rules::{
 pub struct NoInjectionCompliance;
 
 /// The setting that names tools whose results are as good as the user's words.
-const TRUSTED: &str = "injection_compliance_trusted_tools";
+const TRUSTED: &str = LISTS[2].0;
 
 static META: RuleMeta = RuleMeta {
     name: Cow::Borrowed("no_injection_compliance"),

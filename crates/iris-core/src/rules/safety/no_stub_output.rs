@@ -15,6 +15,7 @@ use regex::Regex;
 use crate::model::Evidence;
 use crate::rules::code::{Fences, claims_done, constant_functions, empty_functions, same_docstrings, skipped_tests};
 use crate::rules::frames::Frames;
+use crate::rules::knobs::LISTS;
 use crate::rules::phrases::{Found as Hit, Table, Tier};
 use crate::rules::{
     Bundle, Case, EVIDENCE_MAX, FailureClass, Finding, Kind, Knobs, Mechanism, Need, Outcome, Question, Rule, RuleMeta,
@@ -25,7 +26,7 @@ use crate::text::{head, placed_sentences};
 pub struct NoStubOutput;
 
 /// The setting that replaces the markers; each of its own then counts wherever it stands.
-const MARKERS: &str = "stub_markers";
+const MARKERS: &str = LISTS[1].0;
 /// How much of the answer is read.
 pub(in crate::rules) const ANSWER_BYTES_MAX: usize = 1 << 18;
 /// Share of an answer's characters that promises must be to be the answer.
