@@ -129,7 +129,7 @@ mod tests {
             }
             let stored = std::fs::read_to_string(&path).unwrap_or_default();
             let command = "IRIS_BLESS=1 cargo test --workspace configuration_is_documented";
-            assert!(stored == text, "{} is stale: {command}", path.display());
+            assert!(stored == text, "{} is stale: {command}, then scripts/chart-docs", path.display());
         }
         for key in keys() {
             assert!(!key.doc.is_empty(), "{} has no comment", key.path);

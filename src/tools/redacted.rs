@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::App;
 
 /// The tools whose arguments hold what agents said. Rules, filters and statements are the operator's own words.
-const TEXTS: [&str; 4] = ["log_trace", "evaluate_output", "evaluate_with_llm_judge", "verify_citations"];
+pub(super) const TEXTS: [&str; 4] = ["log_trace", "evaluate_output", "evaluate_with_llm_judge", "verify_citations"];
 
 /// Fields of arguments that hold an operator's own words, or an id.
 const NOT_TEXTS: [&str; 2] = ["trace_id", "custom_rules"];

@@ -266,6 +266,15 @@ async fn every_door_answers_a_call_alike() {
     let provoked: BTreeSet<&str> = provoked.into_iter().chain(more).collect();
     let all: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(provoked, all);
+    let called: BTreeSet<String> = CALLS.lines().map(|line| text_of(line, "tool")).collect();
+    for tool in every_tool() {
+        assert!(called.contains(tool.name), "{}: no call in tests/cases/tool/calls.jsonl", tool.name);
+    }
+}
+
+fn text_of(line: &str, field: &str) -> String {
+    let line: Value = serde_json::from_str(line).unwrap();
+    line[field].as_str().unwrap_or_default().to_owned()
 }
 
 /// Guarantees: the instructions, the prompt and the descriptions name only tools and addresses that there are, within

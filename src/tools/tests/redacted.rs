@@ -1,5 +1,6 @@
 //! Redaction where a model judges: of what it is asked, of what it answers, and of what another process was answered.
 
+use iris_core::contract::every_tool;
 use iris_core::evaluate::Judged;
 use iris_core::redact::{self, Redactor};
 
@@ -38,4 +39,17 @@ async fn a_judgement_holds_nothing_that_is_redacted() {
     assert!(!rows.to_string().contains(MAIL), "{rows}");
     let told: Vec<bool> = (0..server.count()).map(|at| server.request(at).1.to_string().contains(MAIL)).collect();
     assert_eq!(told, [true, false], "the first was the other process");
+}
+
+/// The tools whose arguments are an operator's own words: rules, filters, ids and statements.
+const OWN_WORDS: [&str; 6] = ["get_traces", "list_rules", "deploy_rule", "delete_rule", "delete_trace", "query_sql"];
+
+/// Guarantees: of every tool it was decided whether what is sent to it is redacted.
+#[test]
+fn of_every_tool_it_is_said_whether_its_arguments_hold_what_agents_said() {
+    for tool in every_tool() {
+        let is_text = crate::tools::redacted::TEXTS.contains(&tool.name);
+        let is_own = OWN_WORDS.contains(&tool.name);
+        assert!(is_text != is_own, "{}: in TEXTS of src/tools/redacted.rs, or in OWN_WORDS here", tool.name);
+    }
 }

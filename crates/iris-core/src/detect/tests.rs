@@ -1,5 +1,5 @@
 use super::sample::expand;
-use super::{Findings, Places, Standing, find_all, secret};
+use super::{Findings, Places, Standing, find_all, placeholder, placeholders, secret};
 use crate::text::View;
 
 fn found_in(text: &str) -> Findings {
@@ -7,11 +7,15 @@ fn found_in(text: &str) -> Findings {
     find_all(&view, &Places::of(view.text()))
 }
 
-/// Labels of what is found, test values and public ones in brackets.
+/// Labels of what is found, test values and public ones in brackets. Each is one that is read again once it was redacted.
 fn labels(text: &str) -> Vec<String> {
-    found_in(text)
-        .hits
-        .into_iter()
+    let hits = found_in(text).hits;
+    for hit in &hits {
+        let redacted = placeholder(hit.label, 1);
+        let read = placeholders(&redacted).next().and_then(|one| one.hit());
+        assert!(read.is_some_and(|read| read.label == hit.label), "{}: no line in OTHERS of placeholder.rs", hit.label);
+    }
+    hits.into_iter()
         .map(|hit| match hit.standing {
             Standing::Live => hit.label.to_owned(),
             Standing::TestValue => format!("[{}]", hit.label),

@@ -155,7 +155,7 @@ fn every_rule_keeps_the_promises_on_its_page() {
         let skips: BTreeSet<&str> = page.skip.iter().filter_map(|example| example.needs.as_deref()).collect();
         assert!(page.fail.len() >= 3 && page.pass.len() >= 3, "{}: fewer than 3 fail or 3 pass examples", meta.name);
         for need in meta.needs {
-            assert!(skips.contains(need.as_str()), "{}: no skip example lacks {}", meta.name, need.as_str());
+            assert!(skips.contains(need.as_str()), "{}.toml: no [[skip]] with needs = {:?}", meta.name, need.as_str());
         }
         for (want, examples) in [("fail", &page.fail), ("pass", &page.pass), ("skip", &page.skip)] {
             for example in examples {
