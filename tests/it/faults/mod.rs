@@ -11,6 +11,7 @@ mod downstream;
 mod forged;
 mod kills;
 mod large;
+mod middle;
 mod schema;
 mod start;
 
