@@ -111,7 +111,9 @@ impl Opening {
 
     /// Has the file looked over when it is opened next.
     async fn suspect(&self) {
-        tracing::error!("the database is looked over, because a part of it could not be read; taking and forwarding goes on");
+        tracing::error!(
+            "the database is looked over, because a part of it could not be read; taking and forwarding goes on"
+        );
         let home = self.home.clone();
         let marked = tokio::task::spawn_blocking(move || store::suspect(&home)).await;
         if !matches!(marked, Ok(Ok(()))) {

@@ -18,6 +18,8 @@ use super::{Config, Error, damage};
 const REWRITE_FREE_MIN: u64 = 8 * 1024 * 1024;
 /// What a copy needs beside its data.
 const COPY_BESIDE: u64 = 1024 * 1024;
+/// What a checkpoint may make the file grow by, beyond what is stored.
+const GROWTH_MAX: u64 = 16 * 1024 * 1024;
 /// How often rows go for one copy before it is put off.
 const ROUNDS_MAX: u8 = 4;
 /// The least time between two looks at the file.
@@ -45,8 +47,11 @@ impl Retention {
     /// checkpoint may need much of; a sixteenth for its log.
     pub(super) const fn share(&self) -> Share {
         let most = self.bytes_max / 8 * 5;
-        let (full, wal) = (most / 16 * 7, self.bytes_max / 16);
-        Share { most, file: most / 16 * 9, full, enough: most / 8 * 3, wal, temp: full }
+        // A checkpoint writes row groups anew before it gives the blocks of the old ones back.
+        let beside = if most / 16 < GROWTH_MAX { most / 16 } else { GROWTH_MAX };
+        let full = most / 16 * 7 - beside;
+        let (file, enough, wal) = (most / 16 * 9 - beside, most / 8 * 3 - beside, self.bytes_max / 16);
+        Share { most, file, full, enough, wal, temp: full }
     }
 
     /// The journal's share: a quarter.

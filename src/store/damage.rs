@@ -128,7 +128,9 @@ fn look_over(home: &Path, config: &Config, folder: &Path, now: Timestamp) -> Opt
         Ok(Looked::Damaged(why)) => {
             tracing::error!(%why, "the database is damaged; what can be read of it is put in a new file");
             match rebuild(home, config, folder) {
-                Ok(salvaged) => salvaged.map(|salvaged| Damage { part: Part::Main, found_at: now, salvaged: Some(salvaged) }),
+                Ok(salvaged) => {
+                    salvaged.map(|salvaged| Damage { part: Part::Main, found_at: now, salvaged: Some(salvaged) })
+                }
                 Err(error) => {
                     tracing::error!(%error, "the damaged database could not be replaced; what it answers is answered");
                     None

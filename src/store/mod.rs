@@ -510,12 +510,6 @@ impl Store {
         let _ = damaged.wait_for(|met| *met).await;
     }
 
-    /// As if something had met damage.
-    #[cfg(test)]
-    pub(crate) fn meet_damage(&self) {
-        self.inner.shared.met(&Error::Corrupt("checksum".to_owned()));
-    }
-
     /// As if the engine had given up on the file.
     #[cfg(test)]
     pub(crate) async fn break_engine(&self) {
