@@ -255,7 +255,9 @@ async fn g9_04_a_full_volume_degrades_and_recovers() {
     open(&iris).await;
     let mut taken = Vec::new();
     let put = async |iris: &Iris, number: u64| {
-        let body = request(agent_run(number, 3, "It is 18 C."));
+        let mut spans = agent_run(number, 3, "It is 18 C.");
+        spans[1].attributes.push(text("harbor.noise", &format!("{number} ").repeat(8 * 1024)));
+        let body = request(spans);
         let answer = iris.post("traces", PROTOBUF, body.clone()).await;
         (answer.map_or(0, |(status, _)| status), body)
     };
@@ -279,9 +281,9 @@ async fn g9_04_a_full_volume_degrades_and_recovers() {
     let (status, ready) = iris.get("ops", "/readyz").await;
     assert!(status == 503 && ready.contains("journal"), "{status} {ready}");
     assert_eq!(iris.get("ops", "/livez").await.0, 200);
-    let text = iris.get("ops", "/metrics").await.1;
-    assert!(text.contains("iris_journal_refusing{lane=\"traces\"} 1"), "{text}");
-    assert!(text.contains("iris_home_disk_free_bytes "), "{text}");
+    let metrics = iris.get("ops", "/metrics").await.1;
+    assert!(metrics.contains("iris_journal_refusing{lane=\"traces\"} 1"), "{metrics}");
+    assert!(metrics.contains("iris_home_disk_free_bytes "), "{metrics}");
     let all_sent = |collector: &Collector| {
         let bodies = collector.bodies("traces");
         taken.iter().all(|(_, body)| bodies.binary_search(body).is_ok())
