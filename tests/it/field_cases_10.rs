@@ -180,7 +180,6 @@ async fn g10_04_what_came_too_long_ago_goes_and_an_empty_answer_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let Some(library) = bent(folder.path()) else { return };
     let file = folder.path().join("offset");
-    // When it is committed it has come.
     let is_stored = |detail: &Value| detail["trace"]["in_progress"] == false && is_judged(detail);
     for days in ["1", "0"] {
         set(&file, 0);
@@ -195,7 +194,10 @@ async fn g10_04_what_came_too_long_ago_goes_and_an_empty_answer_says_so() {
         // These spans say that they began in 2023 or so: that is not when they came.
         iris.post("traces", PROTOBUF, request(agent_run(1, 2, "It is 18 C."))).await.unwrap();
         iris.until("web", &path(1), WAIT, is_stored).await;
+        // What waits is committed at the end, by the clock as it is then.
+        assert!(iris.terminate().await.success());
         set(&file, DAY / 5);
+        iris.start_again().await;
         iris.post("traces", PROTOBUF, request(agent_run(2, 2, "It is 18 C."))).await.unwrap();
         iris.until("web", &path(2), WAIT, is_stored).await;
         assert!(iris.terminate().await.success());
