@@ -18,10 +18,11 @@ const WITH_PIECES: [&str; 3] = ["spans", "traces", "evaluations"];
 /// Mends the copy, in which something of these tables is missing. The journal has every record after `from`.
 pub(super) fn mend(copy: &Connection, from: Through, lost_in: &[&str]) -> Result<(), Error> {
     let run = |sql: &str| copy.execute_batch(sql).map_err(Error::engine);
-    // Rows of no record of their own are made anew once a span of theirs is read again.
+    // Rows of no record of their own are made anew once a span of theirs is read again, of whichever lane: the lanes count
+    // together.
     let again = |made: &str| {
-        let (traces, logs, both) = (from.traces, from.logs, from.traces.max(from.logs));
-        format!("CASE lane WHEN 0 THEN seq > {traces} WHEN 1 THEN seq > {logs} ELSE {made} > {both} END")
+        let (traces, logs, either) = (from.traces, from.logs, from.traces.min(from.logs));
+        format!("CASE lane WHEN 0 THEN seq > {traces} WHEN 1 THEN seq > {logs} ELSE {made} > {either} END")
     };
     if lost_in.contains(&"pieces") {
         broken(copy)?;

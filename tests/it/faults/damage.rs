@@ -152,6 +152,9 @@ async fn a_harmed_file_costs_nothing_that_is_elsewhere() {
         let (_, state) = iris.get("ops", "/readyz?full").await;
         let state: serde_json::Value = serde_json::from_str(&state).unwrap();
         looked_over += state["store_looks"].as_u64().unwrap();
+        if is_long() && case % 20 == 19 {
+            eprintln!("{} files harmed, {looked_over} databases looked over", case + 1);
+        }
         iris.kill();
         iris.start_again().await;
         open(&iris).await;
