@@ -37,7 +37,7 @@ faults: lib ## Harm files and kill processes, many times over
 	IRIS_FAULTS=long $(CARGO) test --workspace --lib fuzz
 
 soak: lib ## Half an hour under load: memory, handles and disk stay flat
-	IRIS_SOAK_SECONDS=$${IRIS_SOAK_SECONDS:-1800} $(CARGO) test --release --workspace --test it soak -- --include-ignored --nocapture
+	IRIS_SOAK_SECONDS=$${IRIS_SOAK_SECONDS:-1800} $(CARGO) test --release --workspace --test it soak -- --nocapture
 
 fuzz: lib ## Look for inputs that break a parser, guided by coverage; needs nightly and cargo-fuzz
 	@scripts/fuzz

@@ -64,6 +64,7 @@ fn repair(config: &Config, home: &Home) -> Result<store::Salvaged, Stop> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
     Probe,
+    Look,
     Salvage,
 }
 
@@ -86,6 +87,7 @@ impl StoreApart {
         let config = store::Config { memory_bytes, temp_bytes, journal_from, ..store::Config::default() };
         let done = match self.what {
             What::Probe => store::probe(&self.home, &config).map(|()| String::new()),
+            What::Look => store::look(&self.home, &config).map(|()| String::new()),
             What::Salvage => store::salvage(&self.home, &config).and_then(|salvaged| {
                 serde_json::to_string(&salvaged).map_err(|error| store::Error::Io(error.to_string()))
             }),

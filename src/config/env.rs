@@ -78,8 +78,7 @@ pub fn read(env: &[(String, String)], defaults: &Value) -> Read {
         } else if let Some(flat) = FLAT.iter().find(|flat| flat.name == name) {
             keys::set(&mut read.tree, flat.key, Shape::of(defaults).at(flat.key).1.typed(value));
         } else if name.starts_with("IRIS_") && !FOREIGN.contains(&name.as_str()) && !made_by_kubernetes(name) {
-            let near = keys::nearest(name, FLAT.iter().map(|flat| flat.name));
-            let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            let hint = meant(name, defaults).map_or_else(String::new, |near| format!("; did you mean {near}?"));
             read.warnings.push(format!("{name} is no setting of this program{hint}"));
         }
     }
@@ -92,6 +91,32 @@ pub fn read(env: &[(String, String)], defaults: &Value) -> Read {
         keys::set(&mut read.tree, &key, shape.typed(value));
     }
     read
+}
+
+/// The name that was probably meant: a key with single underscores, or the nearest flat name or key.
+fn meant(name: &str, defaults: &Value) -> Option<String> {
+    let mut paths = Vec::new();
+    leaves(defaults, "IRIS", &mut paths);
+    let flat: Vec<(String, &String)> = paths.iter().map(|path| (path.replace("__", "_"), path)).collect();
+    if let Some((_, path)) = flat.iter().find(|(flat, _)| flat == name) {
+        return Some((*path).clone());
+    }
+    let names = FLAT.iter().map(|flat| flat.name);
+    let near = keys::nearest(name, names.chain(flat.iter().map(|(flat, _)| flat.as_str())))?;
+    let path = flat.iter().find(|(flat, _)| flat == near).map(|(_, path)| (*path).clone());
+    Some(if FLAT.iter().any(|flat| flat.name == near) { near.to_owned() } else { path? })
+}
+
+/// Every key as the variable that sets it.
+fn leaves(tree: &Value, place: &str, found: &mut Vec<String>) {
+    match tree {
+        Value::Object(fields) if !fields.is_empty() => {
+            fields
+                .iter()
+                .for_each(|(name, inner)| leaves(inner, &format!("{place}__{}", name.to_ascii_uppercase()), found));
+        }
+        _ => found.push(place.to_owned()),
+    }
 }
 
 /// Kubernetes puts `NAME_SERVICE_HOST`, `NAME_PORT_...` for every Service into every pod.

@@ -19,6 +19,7 @@ pub use expand::read_file;
 
 use figment::Figment;
 use figment::providers::Serialized;
+use iris_core::contract::{plain_expected, plain_reason};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -273,14 +274,17 @@ fn describe(error: &figment::Error) -> String {
         Actual::Map => "a mapping",
         _ => "something else",
     };
+    let expected = |valid: &dyn std::fmt::Display| plain_expected(&valid.to_string()).replace("an object", "a mapping");
     let why = match &error.kind {
-        Kind::InvalidType(actual, valid) => format!("found {}, expected {valid}", found(actual)),
-        Kind::InvalidValue(actual, valid) => format!("this {} is not valid, expected {valid}", found(actual)),
+        Kind::InvalidType(actual, valid) => format!("found {}, expected {}", found(actual), expected(valid)),
+        Kind::InvalidValue(actual, valid) => {
+            format!("{} is not valid here, expected {}", found(actual), expected(valid))
+        }
         Kind::UnknownVariant(_, valid) => format!("not one of {}", valid.join(", ")),
         Kind::ISizeOutOfRange(_) | Kind::USizeOutOfRange(_) => "the number is out of range".to_owned(),
         Kind::Unsupported(actual) => format!("{} is not supported", found(actual)),
-        Kind::UnsupportedKey(actual, valid) => format!("{} is no key, expected {valid}", found(actual)),
-        other => other.to_string(),
+        Kind::UnsupportedKey(actual, valid) => format!("{} is no key, expected {}", found(actual), expected(valid)),
+        other => plain_reason(&other.to_string()),
     };
     let path = error.path.join(".");
     if path.is_empty() { why } else { format!("{path}: {why}") }

@@ -228,3 +228,41 @@ fn every_kind_of_problem_is_named_in_one_go() {
         assert!(text.contains(part), "{part} is not in {text}");
     }
 }
+
+/// Scenario: flat names that are misspelt, or a key written with single underscores.
+/// Guarantees: each is told with the name that was meant.
+#[test]
+fn a_flat_name_is_told_with_the_one_that_was_meant() {
+    for (given, meant) in [
+        ("IRIS_RETENTION_DAYS", "IRIS__RETENTION__DAYS"),
+        ("IRIS_FORWARD_ENDPOINT", "IRIS__FORWARD__ENDPOINT"),
+        ("IRIS_FORWARD_ENPOINT", "IRIS__FORWARD__ENDPOINT"),
+        ("IRIS_LOG_LEVLE", "IRIS_LOG_LEVEL"),
+        ("IRIS_ANTROPIC_API_KEY", "IRIS_ANTHROPIC_API_KEY"),
+    ] {
+        let loaded = load("", &[(given, "7")]).unwrap();
+        assert_eq!(loaded.warnings, [format!("{given} is no setting of this program; did you mean {meant}?")]);
+    }
+}
+
+/// Scenario: values of wrong types.
+/// Guarantees: what is expected is said in plain words; no name of a type of this program is told.
+#[test]
+fn what_is_expected_is_said_in_plain_words() {
+    for (name, value, said) in [
+        ("IRIS__RETENTION__DAYS", "abc", "retention.days: found text, expected a whole number, 0 or more"),
+        (
+            "IRIS__RETENTION__DAYS",
+            "-1",
+            "retention.days: a number is not valid here, expected a whole number, 0 or more",
+        ),
+        ("IRIS__REDACT__ENABLED", "7", "redact.enabled: found a number, expected true or false"),
+        ("IRIS__ASSEMBLY", "7", "assembly: found a number, expected a mapping"),
+    ] {
+        let text = load("", &[(name, value)]).unwrap_err().to_string();
+        assert!(text.contains(said), "{name}={value}: {text}");
+        for of_ours in ["u32", "u64", "usize", "struct", "bool"] {
+            assert!(!text.split([' ', ',']).any(|word| word == of_ours), "{text}");
+        }
+    }
+}

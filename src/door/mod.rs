@@ -17,6 +17,7 @@ mod tls;
 
 pub use bearer::Unwelcome;
 pub use connections::{Event, accept, serve};
+pub use fresh::Fresh;
 pub use guard::{Guard, Refused};
 pub use keys::{Holder, KeyConfig, KeyRing, Keys, from_file, tenants_ignored};
 pub use listen::{Listen, bind};

@@ -9,6 +9,7 @@ use iris_core::model::Lane;
 use super::config::{Error, Protocol, Target};
 use super::retry::{Answer, Class};
 use super::{grpc, http_post};
+use crate::door::Fresh;
 use crate::journal::Encoding;
 
 /// Bodies from this size on are compressed where a thread may be busy.
@@ -22,7 +23,9 @@ pub(super) struct Client {
     lane: Lane,
     gzip: bool,
     timeout: Duration,
-    wire: Wire,
+    speaks_grpc: bool,
+    /// Made anew when a certificate changes; what is under way goes on as it began.
+    wire: Fresh<Wire>,
 }
 
 enum Wire {
@@ -30,22 +33,37 @@ enum Wire {
     Http(http_post::Client),
 }
 
+impl Wire {
+    fn new(lane: Lane, target: &Target) -> Result<Self, Error> {
+        Ok(match target.protocol {
+            Protocol::Grpc => Self::Grpc(grpc::Client::new(lane, target)?),
+            Protocol::Http => Self::Http(http_post::Client::new(lane, target)?),
+        })
+    }
+}
+
 impl Client {
     /// Sets the client up; connects to nothing yet.
     pub(super) fn new(lane: Lane, target: &Target) -> Result<Self, Error> {
         // A second installation is refused and harmless: the first one stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let wire = match target.protocol {
-            Protocol::Grpc => Wire::Grpc(grpc::Client::new(lane, target)?),
-            Protocol::Http => Wire::Http(http_post::Client::new(lane, target)?),
-        };
-        Ok(Self { lane, gzip: target.gzip, timeout: target.timeout, wire })
+        let (files, again) = (target.trust_files.all(), target.clone());
+        let wire = Fresh::new(files, move || {
+            let target = Target { trust: again.trust_files.read()?, ..again.clone() };
+            Wire::new(lane, &target).map_err(|error| match error {
+                Error::Client(why) => why,
+                other => other.to_string(),
+            })
+        });
+        let wire = wire.map_err(Error::Client)?;
+        let speaks_grpc = target.protocol == Protocol::Grpc;
+        Ok(Self { lane, gzip: target.gzip, timeout: target.timeout, speaks_grpc, wire })
     }
 
     /// How many bytes an attempt with a body of this length may hold: the body, and a copy of it where it is
     /// transcoded or compressed.
     pub(super) fn charge(&self, encoding: Encoding, body: usize) -> usize {
-        let transcoded = encoding == Encoding::Json && matches!(self.wire, Wire::Grpc(_));
+        let transcoded = encoding == Encoding::Json && self.speaks_grpc;
         body * (1 + usize::from(transcoded) + usize::from(self.gzip))
     }
 
@@ -58,7 +76,7 @@ impl Client {
     }
 
     async fn attempt(&self, encoding: Encoding, body: Bytes) -> Answer {
-        match &self.wire {
+        match &*self.wire.get() {
             Wire::Grpc(client) => {
                 let message = match encoding {
                     Encoding::Protobuf => Some(body),

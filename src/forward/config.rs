@@ -32,9 +32,9 @@ pub struct Config {
     #[serde(serialize_with = "names_only")]
     #[schemars(with = "BTreeMap<String, String>")]
     pub headers: BTreeMap<String, SecretString>,
-    /// CAs that vouch for the downstream, PEM, instead of the system's. Read at the start.
+    /// CAs that vouch for the downstream, PEM, instead of the system's. Read again when it changes.
     pub ca_file: Option<PathBuf>,
-    /// A certificate that this sidecar shows the downstream, PEM. Read at the start.
+    /// A certificate that this sidecar shows the downstream, PEM. Read again when it changes.
     pub cert_file: Option<PathBuf>,
     /// Its private key, PEM. Read at the start.
     pub key_file: Option<PathBuf>,
@@ -142,6 +142,14 @@ pub struct Target {
     pub(super) backoff: Backoff,
     pub(super) tool_traces: bool,
     pub(super) trust: Trust,
+    pub(super) trust_files: TrustFiles,
+}
+
+/// Where that stands; it may be rotated.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TrustFiles {
+    ca: Option<PathBuf>,
+    identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// Whom to trust, and as whom to appear, over TLS.
@@ -220,7 +228,8 @@ impl Target {
                 max: Duration::from_millis(config.retry_max_ms),
             },
             tool_traces: config.tool_traces,
-            trust: config.trust().map_err(|problem| Error::Invalid(vec![problem]))?,
+            trust: config.trust_files().read().map_err(|problem| Error::Invalid(vec![problem]))?,
+            trust_files: config.trust_files(),
             endpoint,
         }))
     }
@@ -231,19 +240,32 @@ impl Target {
     }
 }
 
-impl Config {
-    /// Reads the files for TLS.
-    fn trust(&self) -> Result<Trust, String> {
-        let ca = self.ca_file.as_ref().map(|file| {
+impl TrustFiles {
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<PathBuf> {
+        let identity = self.identity.iter().flat_map(|(cert, key)| [cert, key]);
+        self.ca.iter().chain(identity).cloned().collect()
+    }
+
+    /// Reads them.
+    pub(super) fn read(&self) -> Result<Trust, String> {
+        let ca = self.ca.as_ref().map(|file| {
             door::certificates("forward.ca_file", file)?;
             door::read_pem("forward.ca_file", file)
         });
-        let identity = self.cert_file.as_ref().zip(self.key_file.as_ref()).map(|(cert, key)| {
+        let identity = self.identity.as_ref().map(|(cert, key)| {
             door::certificates("forward.cert_file", cert)?;
             let cert = door::read_pem("forward.cert_file", cert)?;
             Ok::<_, String>(Identity { cert, key: door::read_pem("forward.key_file", key)? })
         });
         Ok(Trust { ca: ca.transpose()?, identity: identity.transpose()? })
+    }
+}
+
+impl Config {
+    /// The files for TLS.
+    fn trust_files(&self) -> TrustFiles {
+        TrustFiles { ca: self.ca_file.clone(), identity: self.cert_file.clone().zip(self.key_file.clone()) }
     }
 
     /// Everything wrong with it but its endpoint, each a sentence that names the key and what is valid.

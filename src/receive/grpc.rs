@@ -42,7 +42,7 @@ pub(super) async fn answer(door: &Door, request: Request<Incoming>) -> Response<
     match export(door, request).await {
         Ok((lane, accepted)) => success(lane, &accepted),
         Err(fault) => {
-            fault.count(&door.counters().requests);
+            door.refused(&fault);
             failure(&fault)
         }
     }
@@ -115,7 +115,7 @@ fn failure(fault: &Fault) -> Response<Reply> {
 pub(super) fn wrong_door(door: &Door) -> Response<Reply> {
     let place = door.other.map_or_else(|| "the port of receive.grpc.listen".to_owned(), |address| address.to_string());
     let fault = Fault::misdirected(StatusCode::OK, format!("this port serves OTLP/HTTP; OTLP/gRPC is at {place}"));
-    fault.count(&door.counters().requests);
+    door.refused(&fault);
     failure(&fault)
 }
 
@@ -127,7 +127,7 @@ fn not_grpc(door: &Door) -> Response<Reply> {
          paths /v1/traces, /v1/metrics and /v1/logs\n"
     );
     let fault = Fault::misdirected(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
-    fault.count(&door.counters().requests);
+    door.refused(&fault);
     let mut response = Response::new(Reply::of(fault.message.into()));
     *response.status_mut() = fault.http;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

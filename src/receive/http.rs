@@ -43,7 +43,7 @@ pub(super) async fn answer(door: &Door, request: Request<Incoming>) -> Response<
     match export(door, &parts, &mut body, encoding, deadline).await {
         Ok((lane, encoding, accepted)) => success(lane, encoding, &accepted),
         Err(fault) => {
-            fault.count(&door.counters().requests);
+            door.refused(&fault);
             let is_read = throw_away(&parts, &mut body, &fault, deadline).await;
             failure(&fault, &parts, encoding.unwrap_or(Encoding::Json), is_read)
         }

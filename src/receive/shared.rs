@@ -10,15 +10,19 @@ use iris_core::model::{Lane, Tenant};
 use iris_core::otlp::Encoding;
 use tokio::sync::Semaphore;
 
-use super::fault::{Fault, READ_TIMEOUT};
+use super::fault::{Fault, READ_TIMEOUT, Reason};
 use super::intake::{self, Compression};
 use crate::door::{Guard, KeyRing, Unwelcome};
 use crate::ingest::{Accepted, Admission, DoorCounters, Inlet, Permit, Submission};
 use crate::journal;
+use crate::telemetry::Seldom;
 
 /// How many bodies are decompressed at a time, at both doors together. The wait is for work, never for a
 /// sender: a body is whole before it waits.
 const INFLATING_MAX: usize = 4;
+
+/// What came to a door that does not serve it: by door, and by the status of the answer.
+static MISDIRECTED: Seldom<(&str, u16)> = Seldom::new();
 
 /// One door.
 pub(super) struct Door {
@@ -71,6 +75,20 @@ impl Shared {
 impl Door {
     pub(super) fn counters(&self) -> &DoorCounters {
         self.shared.inlet.counters().door(self.kind)
+    }
+
+    /// Counts a request that is not accepted. One that belongs elsewhere is also logged, seldom: whoever set up the sender
+    /// reads logs rather than the answers that an SDK throws away.
+    pub(super) fn refused(&self, fault: &Fault) {
+        fault.count(&self.counters().requests);
+        if fault.reason != Reason::Misdirected {
+            return;
+        }
+        let door = if self.kind == journal::Door::Grpc { "grpc" } else { "http" };
+        if let Some(times) = MISDIRECTED.happened((door, fault.http.as_u16())) {
+            let hint = fault.message.trim_end();
+            tracing::warn!(door, times, hint, "a request came that this door does not serve");
+        }
     }
 
     /// Whose data is sent here. Refuses who does not carry a key that may write, when there are any.

@@ -1,6 +1,7 @@
 //! The composition root: configuration in, running rooms out, and the order in which they start and stop. No logic.
 
 mod judged;
+mod life;
 mod opening;
 mod state;
 
@@ -11,7 +12,6 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -36,6 +36,7 @@ use crate::receive::Doors;
 use crate::rulebook::Rulebook;
 use crate::tools::{App, Facts, Judging, Slot, World};
 use crate::{serve, telemetry, tools};
+use life::Life;
 use opening::Opening;
 
 /// The whole time a drain may take.
@@ -144,14 +145,14 @@ impl Sidecar {
         let eraser = Eraser::new(home.path(), journal.clone(), deleted.clone(), within, telemetry::now);
         tasks.spawn(eraser.run(closing.clone()));
         let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
-        let restarts = Arc::new(AtomicU64::new(0));
+        let life = Arc::new(Life::default());
         let ops = state::ops(state::Rooms {
             app: Arc::clone(&app),
             counters,
             admission,
             forward: forwarder.as_ref().map(Forwarder::lanes),
             verdicts: verdicts.clone(),
-            restarts: Arc::clone(&restarts),
+            life: Arc::clone(&life),
             home: home.path().to_owned(),
             home_bytes_max: config.retention.bytes_max,
         });
@@ -162,7 +163,7 @@ impl Sidecar {
         home.announce(&runtime)?;
         ops.set_ready(true);
         let (app_of_store, home_path) = (Arc::clone(&app), home.path().to_owned());
-        let opening = Opening { app: app_of_store, config, home: home_path, deleted, telling, restarts };
+        let opening = Opening { app: app_of_store, config, home: home_path, deleted, telling, life };
         let ends = opening::Ends { closing: closing.clone(), told: told.clone() };
         tasks.spawn(opening.run(ends, tasks.clone()));
         tracing::info!(grpc = runtime.grpc, http = runtime.http, web = runtime.web, ops = runtime.ops, "ready");

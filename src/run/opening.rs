@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use iris_core::model::Lane;
@@ -13,13 +12,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::journal_from;
+use super::life::{Life, Looks};
 use crate::config::Config;
 use crate::deleted::Deletions;
 use crate::forward::Forwarder;
 use crate::home::Home;
 use crate::ingest::{self, Pipeline, Verdicts};
 use crate::journal::Journal;
-use crate::store::{Error, Store};
+use crate::store::{self, Error, Store};
 use crate::telemetry;
 use crate::tools::{App, Backend};
 
@@ -40,8 +40,8 @@ pub(super) struct Opening {
     pub deleted: Deletions,
     /// The work is begun once, with the first store; verdicts of a later one reach it all the same.
     pub telling: Option<(Verdicts, Option<ingest::VerdictWork>)>,
-    /// How often the store ended by itself.
-    pub restarts: Arc<AtomicU64>,
+    /// What the store goes through.
+    pub life: Arc<Life>,
 }
 
 /// What ends the rooms behind the store.
@@ -71,9 +71,11 @@ pub(super) fn telling(
 }
 
 impl Opening {
-    /// Opens the store and starts the pipeline, and does so again when the store ends by itself: what it had not
-    /// committed, and what it lost, is in the journal. Traffic is taken and forwarded whatever happens here.
+    /// Opens the store and starts the pipeline, and does so again when the store ends by itself, or when something met
+    /// damage in its file: what it had not committed, and what it lost, is in the journal. Traffic is taken and forwarded
+    /// whatever happens here.
     pub(super) async fn run(mut self, ends: Ends, tasks: TaskTracker) {
+        let mut looks = Looks::default();
         while let Some(backend) = self.open(&ends.closing).await {
             let opened = Instant::now();
             let (store, pipeline) = (backend.store.clone(), backend.pipeline.clone());
@@ -82,22 +84,40 @@ impl Opening {
             }
             self.app.backend.set(backend);
             tracing::info!("the store is open");
-            tokio::select! {
+            let is_damaged = tokio::select! {
                 biased;
                 () = ends.closing.cancelled() => return,
-                () = store.ended() => {}
-            }
-            self.restarts.fetch_add(1, Ordering::Relaxed);
+                () = store.ended() => false,
+                () = damaged(&store, &looks) => true,
+            };
+            self.life.ended(is_damaged);
             self.app.backend.clear();
             pipeline.end().await;
             store.release().await;
-            tracing::error!("the store ended and is opened as at a start; the journal has what it lacks");
-            if opened.elapsed() < STORE_LIVED {
+            if is_damaged {
+                looks.begin(Instant::now());
+                self.suspect().await;
+            } else {
+                tracing::error!("the store ended and is opened as at a start; the journal has what it lacks");
+            }
+            if !is_damaged && opened.elapsed() < STORE_LIVED {
                 tokio::select! {
                     () = ends.closing.cancelled() => return,
                     () = tokio::time::sleep(STORE_RETRY) => {}
                 }
             }
+        }
+    }
+
+    /// Has the file looked over when it is opened next.
+    async fn suspect(&self) {
+        tracing::error!(
+            "the database is looked over, because a part of it could not be read; taking and forwarding goes on"
+        );
+        let home = self.home.clone();
+        let marked = tokio::task::spawn_blocking(move || store::suspect(&home)).await;
+        if !matches!(marked, Ok(Ok(()))) {
+            tracing::error!(?marked, "that the database is to be looked over could not be written down");
         }
     }
 
@@ -131,6 +151,7 @@ impl Opening {
         settings.program = std::env::current_exe().ok();
         settings.journal_from = journal_from(&self.app.journal);
         let (store, boot) = tokio::task::spawn_blocking(move || Store::open(&path, &settings, known)).await??;
+        self.life.opened(boot.damage.clone());
         let parts = ingest::Parts {
             home: self.home.clone(),
             journal: self.app.journal.clone(),
@@ -147,6 +168,16 @@ impl Opening {
                 Err(error.into())
             }
         }
+    }
+}
+
+/// Waits until something met damage and the file may be looked over.
+async fn damaged(store: &Store, looks: &Looks) {
+    store.damaged().await;
+    let wait = looks.next(Instant::now()).saturating_duration_since(Instant::now());
+    if !wait.is_zero() {
+        tracing::error!(wait_s = wait.as_secs(), "the database was looked over too often to be looked over again yet");
+        tokio::time::sleep(wait).await;
     }
 }
 

@@ -8,6 +8,7 @@ use iris_core::model::Lane;
 use serde_json::{Value, json};
 
 use super::judged;
+use super::life::Life;
 use crate::door;
 use crate::forward::{ForwardStatus, Lanes};
 use crate::home;
@@ -18,7 +19,7 @@ use crate::journal::{Journal, LaneStatus};
 use crate::ops::{Family, Kind, Ops, Sample};
 use crate::rulebook::FileStatus;
 use crate::store;
-use crate::tools::App;
+use crate::tools::{App, Backend};
 
 /// Reads one counter of a signal at a door.
 type Read = fn(&LaneCounters) -> &AtomicU64;
@@ -210,8 +211,8 @@ pub(super) struct Rooms {
     pub admission: Admission,
     pub forward: Option<Lanes>,
     pub verdicts: Option<Verdicts>,
-    /// How often the store ended by itself.
-    pub restarts: Arc<AtomicU64>,
+    /// What the store went through.
+    pub life: Arc<Life>,
     pub home: PathBuf,
     /// `retention.bytes_max`.
     pub home_bytes_max: u64,
@@ -238,11 +239,7 @@ impl Rooms {
         let journal: Vec<Value> = self.app.journal.status().iter().map(lane).collect();
         let pipeline = backend.as_ref().map(|backend| backend.pipeline.status());
         json!({
-            "store": backend.map_or_else(|| json!({ "state": "opening" }), |backend| {
-                let mut status = json!(backend.store.status());
-                status["state"] = json!(if status["failed"].is_null() { "open" } else { "failing" });
-                status
-            }),
+            "store": self.store(backend.as_deref()),
             "pipeline": pipeline.map(|status| json!({
                 "open": status.traces.open,
                 "undecided": status.traces.undecided,
@@ -255,13 +252,35 @@ impl Rooms {
             })),
             "erasure": self.app.erasure(),
             "home": self.home(),
-            "store_restarts": load(&self.restarts),
+            "store_restarts": self.life.restarts(),
+            "store_looks": self.life.looks(),
             "journal": journal,
             "judge": judged::state(self.app.judging.as_deref(), self.now_ms()),
             "rules": self.app.rulebook.status().into_iter().take(TENANTS_SHOWN_MAX).collect::<Vec<_>>(),
             "forward": self.forward.as_ref().map(Lanes::status),
             "admission": { "bytes_max": self.admission.bytes_max(), "bytes_free": self.admission.bytes_free() },
         })
+    }
+
+    /// How the store is doing, and what was found damaged in it since the start.
+    fn store(&self, backend: Option<&Backend>) -> Value {
+        let mut state = match backend {
+            Some(backend) => {
+                let mut status = json!(backend.store.status());
+                status["state"] = json!(if status["failed"].is_null() { "open" } else { "failing" });
+                status
+            }
+            None if self.life.is_looked_over() => json!({
+                "state": "looked_over",
+                "why": "a part of the database could not be read: all of it is looked over, and what can be read put in a new file",
+            }),
+            None => json!({ "state": "opening" }),
+        };
+        let damage = self.life.damage();
+        if !damage.is_empty() {
+            state["damage"] = json!(damage);
+        }
+        state
     }
 
     fn now_ms(&self) -> u64 {
@@ -293,7 +312,9 @@ impl Rooms {
             families.push(Family::one(name, help, Kind::Gauge, value));
         }
         let help = "Times the store could not go on and was opened as at a start";
-        families.push(Family::one("iris_store_restarts", help, Kind::Counter, load(&self.restarts)));
+        families.push(Family::one("iris_store_restarts", help, Kind::Counter, self.life.restarts()));
+        let help = "Times a part of the database could not be read and all of it was looked over";
+        families.push(Family::one("iris_store_looks", help, Kind::Counter, self.life.looks()));
         families.extend(rules(&self.app.rulebook.status()));
         let help = "Requests that named a tenant with a key that may not";
         families.push(Family::one("iris_tenant_headers_ignored", help, Kind::Counter, door::tenants_ignored()));

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, http};
@@ -16,6 +17,7 @@ use serde_json::{Map, Value, json};
 use super::message::too_large;
 use super::routes::{Does, ROUTES, Route};
 use super::{openapi, read_body};
+use crate::telemetry::Seldom;
 use crate::tools::{App, Caller};
 
 /// The routes under `/api/v1`.
@@ -135,8 +137,27 @@ pub(super) async fn body_json(headers: &HeaderMap, body: Body, bytes_max: usize)
     serde_json::from_slice(&body).map_err(|error| Box::new(refused(&unread(&error))))
 }
 
+/// OTLP that came to a path of this door which is none.
+static OTLP_ELSEWHERE: Seldom<()> = Seldom::new();
+
+/// Whether it looks like OTLP, over HTTP or gRPC.
+fn is_otlp(path: &str, headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    ["/v1/traces", "/v1/logs", "/v1/metrics"].iter().any(|end| path.trim_end_matches('/').ends_with(end))
+        || path.starts_with("/opentelemetry.proto.collector.")
+        || kind.starts_with(b"application/x-protobuf")
+        || kind.starts_with(b"application/grpc")
+}
+
 /// Answers every path that does not exist.
-pub(super) async fn no_route() -> Response {
+pub(super) async fn no_route(uri: http::Uri, headers: HeaderMap) -> Response {
+    if is_otlp(uri.path(), &headers)
+        && let Some(times) = OTLP_ELSEWHERE.happened(())
+    {
+        let hint =
+            "OTLP belongs to receive.http.listen or receive.grpc.listen; this door takes only spans, at /v1/traces";
+        tracing::warn!(door = "web", times, hint, "a request came that this door does not serve");
+    }
     let mut valid = vec!["/mcp".to_owned()];
     for route in ROUTES {
         let path = format!("/api/v1{}", route.path);

@@ -50,6 +50,34 @@ pub(super) fn probe(home: &Path, config: &Config) -> Result<(), Error> {
     }
 }
 
+/// What a look at the whole file found.
+pub(super) enum Looked {
+    /// Every value of it can be read.
+    Whole,
+    /// Why not.
+    Damaged(String),
+    /// It could not be looked at, and why.
+    Hindered(String),
+}
+
+/// Looks the whole file over in a process of its own; in this one, where there is no other.
+pub(super) fn look(home: &Path, config: &Config) -> Result<Looked, Error> {
+    let Some(child) = start(home, config, "look")? else {
+        return Ok(match super::look(home, config) {
+            Ok(()) => Looked::Whole,
+            Err(error) if error.is_damage() => Looked::Damaged(error.to_string()),
+            Err(error) => Looked::Hindered(error.to_string()),
+        });
+    };
+    Ok(match wait(child, SALVAGE_MAX)? {
+        Ended::Exit(0, _) => Looked::Whole,
+        Ended::Exit(DAMAGED, said) => Looked::Damaged(said),
+        Ended::Died => Looked::Damaged("reading it ended a process".to_owned()),
+        Ended::Exit(_, said) => Looked::Hindered(said),
+        Ended::Stopped => Looked::Hindered("it took too long, or was stopped".to_owned()),
+    })
+}
+
 /// Reads a damaged file in processes of their own, as many as it takes; in this one where there is no other.
 pub(super) fn salvage(
     home: &Path,

@@ -42,10 +42,24 @@ pub fn check(home: &Path, config: &Config) -> Result<Vec<Checked>, Error> {
         let read = connection.query_row(&sql, [], |row| row.get::<_, u64>(0)).map_err(Error::engine);
         checked.push(match read {
             Ok(rows) => Checked { name, rows, error: None },
+            Err(error) if !error.is_damage() => return Err(error),
             Err(error) => Checked { name, rows: 0, error: Some(error.to_string()) },
         });
     }
     Ok(checked)
+}
+
+/// Reads every value of every table, as [`check`] does, for a sidecar that met damage.
+///
+/// # Errors
+/// [`Error::Corrupt`] with the first that cannot be read; anything else says nothing about the file.
+pub fn look(home: &Path, config: &Config) -> Result<(), Error> {
+    let checked = check(home, config)?;
+    let damaged = checked.iter().find_map(|table| table.error.as_ref().map(|why| format!("{}: {why}", table.name)));
+    match damaged {
+        Some(why) => Err(Error::Corrupt(why)),
+        None => Ok(()),
+    }
 }
 
 /// Opens the file as a start does and reads what one reads.

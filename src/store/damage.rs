@@ -1,17 +1,20 @@
-//! What to do with a file that cannot be read: set aside as little as possible and go on without it.
+//! What to do with a file that cannot be read: set aside as little as possible and go on without it. And with one of which a
+//! part could not be read while it was in use: look all of it over before it is opened again.
 //!
 //! First only the write-ahead log: the journal still has everything that no checkpoint contains. Only when the
 //! main file itself cannot be read is it replaced, by what can be read of it. A lock, a missing permission, a full disk
 //! and a newer schema are never damage. What was set aside is kept for a day, for whoever wants to look, unless
 //! something is deleted before.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use duckdb::Connection;
 use iris_core::model::Timestamp;
 
+use super::apart::Looked;
 use super::open::{self, Paths};
 use super::salvage::{self, Salvaged, salvage};
 use super::{Config, Error, apart};
@@ -19,7 +22,10 @@ use super::{Config, Error, apart};
 /// How long set-aside files are kept.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Which part of the store could not be read at a start.
+/// Looks that may begin over one suspicion: a process that ends over each of them opens the file without.
+const LOOKS_MAX: usize = 3;
+
+/// Which part of the store could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -29,7 +35,7 @@ pub enum Part {
     Main,
 }
 
-/// What could not be read at a start, and what came of it.
+/// What could not be read, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Damage {
     /// Where.
@@ -50,9 +56,10 @@ pub(super) fn open<T>(
     read: impl Fn(&Connection) -> Result<T, Error>,
 ) -> Result<(Connection, T, Vec<Damage>), Error> {
     let paths = Paths::of(home);
-    let folder = home.join("duckdb").join("set-aside");
+    let folder = folder(home);
     remove_old(&folder);
     let mut damage: Vec<Damage> = Vec::new();
+    damage.extend(look_over(home, config, &folder, now));
     let opening = home.join("duckdb").join("opening");
     let mut is_suspect = opening.exists();
     for part in [Part::Log, Part::Main] {
@@ -86,15 +93,83 @@ pub(super) fn open<T>(
     Ok((connection, found, damage))
 }
 
+/// Something met damage in the file: before it is opened again all of it is looked over. This is on disk when it returns, so
+/// that a process that ends meanwhile does not forget it.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn suspect(home: &Path) -> Result<(), Error> {
+    let path = suspicion(home);
+    std::fs::create_dir_all(home.join("duckdb"))?;
+    File::create(&path)?.sync_all()?;
+    Ok(File::open(home.join("duckdb"))?.sync_all()?)
+}
+
+/// Where it stands, with a byte for every look that began.
+fn suspicion(home: &Path) -> PathBuf {
+    home.join("duckdb").join("suspect")
+}
+
+/// Looks the whole file over when something met damage in it, and puts what can be read in its place when there is any.
+/// What stands in the way of that leaves the file as it is: it may serve in part, and the next who meets damage says so.
+fn look_over(home: &Path, config: &Config, folder: &Path, now: Timestamp) -> Option<Damage> {
+    let mark = suspicion(home);
+    let looks = std::fs::metadata(&mark).ok()?.len();
+    let looked = if looks < LOOKS_MAX as u64 {
+        let begun = OpenOptions::new().append(true).open(&mark).and_then(|mut file| {
+            file.write_all(b"x")?;
+            file.sync_all()
+        });
+        begun.map_err(Error::from).and_then(|()| apart::look(home, config))
+    } else {
+        Ok(Looked::Hindered("processes ended over it".to_owned()))
+    };
+    let found = match looked {
+        Ok(Looked::Damaged(why)) => {
+            tracing::error!(%why, "the database is damaged; what can be read of it is put in a new file");
+            match rebuild(home, config, folder) {
+                Ok(salvaged) => {
+                    salvaged.map(|salvaged| Damage { part: Part::Main, found_at: now, salvaged: Some(salvaged) })
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the damaged database could not be replaced; what it answers is answered");
+                    None
+                }
+            }
+        }
+        Ok(Looked::Whole) => {
+            tracing::info!("all of the database can be read");
+            None
+        }
+        Ok(Looked::Hindered(why)) => {
+            tracing::warn!(%why, "the database could not be looked over");
+            None
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the database could not be looked over");
+            None
+        }
+    };
+    if let Some(damage) = &found {
+        tracing::error!(salvaged = ?damage.salvaged, "a new database has what can be read of the damaged one");
+    }
+    // When it stays, the next start looks once more.
+    let _ = std::fs::remove_file(mark);
+    found
+}
+
 /// Sets the log aside, which the journal has, and puts what can be read of the main file in its place; `None` when there
 /// is no file. For whoever holds the home and has no store open.
 ///
 /// # Errors
 /// When the new file cannot be made; the old one is then as it was.
 pub fn repair(home: &Path, config: &Config) -> Result<Option<Salvaged>, Error> {
-    let folder = home.join("duckdb").join("set-aside");
-    set_aside(&folder, &log_files(&Paths::of(home)))?;
-    replace(home, &config.within_share(), &folder)
+    rebuild(home, &config.within_share(), &folder(home))
+}
+
+fn rebuild(home: &Path, config: &Config, folder: &Path) -> Result<Option<Salvaged>, Error> {
+    set_aside(folder, &log_files(&Paths::of(home)))?;
+    replace(home, config, folder)
 }
 
 /// Puts what can be read of the main file in its place; `None` when there is no file.
@@ -123,6 +198,7 @@ fn replace(home: &Path, config: &Config, folder: &Path) -> Result<Option<Salvage
     let _ = std::fs::remove_file(salvage::account(&paths));
     Ok(Some(salvaged.unwrap_or_else(Salvaged::nothing)))
 }
+
 /// The engine's own names for a log, for one being merged, and for one being recovered.
 fn log_files(paths: &Paths) -> Vec<PathBuf> {
     ["", ".checkpoint", ".recovery"]
@@ -145,6 +221,26 @@ fn set_aside(folder: &Path, files: &[PathBuf]) -> Result<bool, Error> {
         moved = true;
     }
     Ok(moved)
+}
+
+fn folder(home: &Path) -> PathBuf {
+    home.join("duckdb").join("set-aside")
+}
+
+/// What was set aside takes.
+pub(super) fn set_aside_bytes(home: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder(home)) else { return 0 };
+    entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
+}
+
+/// What was set aside goes before its time: something has to have its room.
+pub(super) fn remove_set_aside(home: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder(home)) else { return };
+    for entry in entries.flatten() {
+        tracing::warn!(file = ?entry.file_name(), "a damaged file that was set aside goes, because its room is needed");
+        // Tried again at the next time.
+        let _ = std::fs::remove_file(entry.path());
+    }
 }
 
 fn remove_old(folder: &Path) {

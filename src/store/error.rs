@@ -2,6 +2,17 @@
 
 use std::time::Duration;
 
+/// Kinds of messages that speak of a statement and may quote it, whatever words are in it.
+const STATEMENT: [&str; 7] = [
+    "Binder Error",
+    "Parser Error",
+    "Catalog Error",
+    "Conversion Error",
+    "Invalid Input Error",
+    "Out of Range Error",
+    "Constraint Error",
+];
+
 /// Why the store could not do something. Messages never hold stored text.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -94,7 +105,7 @@ impl Error {
         }
         // Before its cause, which it quotes: nothing works until the engine is opened again.
         if has(&["FATAL Error", "has been invalidated", "must be restarted prior to being used again"]) {
-            return Self::Fatal(short);
+            return Self::Fatal(with_cause(short, message));
         }
         if is_about_space(message) {
             return Self::NoSpace(short);
@@ -105,15 +116,18 @@ impl Error {
         if has(&["Permission denied", "Read-only file system"]) {
             return Self::NoPermission(short);
         }
-        if has(&[
-            "Serialization Error",
-            "not a valid DuckDB database",
-            "Could not read enough bytes",
-            "Corrupt",
-            "corrupt",
-            "Checksum",
-            "checksum",
-        ]) || (has(&["INTERNAL Error"]) && has(&["replaying WAL"]))
+        let is_about_the_statement = STATEMENT.iter().any(|kind| message.starts_with(kind));
+        if !is_about_the_statement
+            && has(&[
+                "Serialization Error",
+                "not a valid DuckDB database",
+                "Could not read enough bytes",
+                "Corrupt",
+                "corrupt",
+                "Checksum",
+                "checksum",
+            ])
+            || (has(&["INTERNAL Error"]) && has(&["replaying WAL"]))
         {
             return Self::Corrupt(short);
         }
@@ -135,8 +149,17 @@ impl Error {
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Corrupt(_) | Self::Unreadable { .. } => true,
-            Self::Fatal(why) => !is_about_space(why),
+            Self::Fatal(why) => !passes(why),
             Self::Engine(why) => !why.contains("IO Error") || why.contains("Could not read enough bytes"),
+            _ => false,
+        }
+    }
+
+    /// Whether it says of a file that is in use that a part of it may be damaged: worth a look at all of it.
+    pub(super) fn tells_of_damage(&self) -> bool {
+        match self {
+            Self::Corrupt(_) => true,
+            Self::Fatal(why) => !passes(why),
             _ => false,
         }
     }
@@ -158,6 +181,31 @@ impl Error {
 
 fn is_about_space(message: &str) -> bool {
     ["No space left on device", "Disk quota exceeded"].iter().any(|words| message.contains(words))
+}
+
+/// Whether the engine ended over what has nothing to do with what is in the file.
+fn passes(message: &str) -> bool {
+    const PASSING: [&str; 4] =
+        ["Permission denied", "Read-only file system", "Out of Memory Error", "failed to offload data block"];
+    is_about_space(message) || PASSING.iter().any(|words| message.contains(words))
+}
+
+/// An engine that ended names its cause behind the first line.
+fn with_cause(short: String, message: &str) -> String {
+    const CAUSES: [&str; 8] = [
+        "No space left on device",
+        "Disk quota exceeded",
+        "Permission denied",
+        "Read-only file system",
+        "Out of Memory Error",
+        "failed to offload data block",
+        "Corrupt database file",
+        "INTERNAL Error",
+    ];
+    match CAUSES.iter().find(|cause| message.contains(**cause) && !short.contains(**cause)) {
+        Some(cause) => format!("{short} ({cause})"),
+        None => short,
+    }
 }
 
 /// Engine messages quote offending values after the first line and in single quotes: neither may leave.
@@ -204,6 +252,32 @@ mod tests {
         assert!(matches!(error, Error::NoMemory(_)) && error.is_retryable() && !error.may_be_a_row(), "{error:?}");
     }
 
+    /// Scenario: what a question, a write or a checkpoint is told of a damaged block; twins: statements that hold the same
+    /// words, and what has nothing to do with the file.
+    /// Guarantees: only the first is worth a look at the whole file.
+    #[test]
+    fn a_damaged_block_is_told_from_words_of_a_statement() {
+        for told in [
+            "IO Error: Corrupt database file: computed checksum 1 does not match stored checksum 2 in block at location 3",
+            "FATAL Error: Failed to create checkpoint because of error: Corrupt database file: computed checksum 1",
+            "INTERNAL Error: Checksum of a block",
+            "Serialization Error: Failed to deserialize: field id mismatch",
+            "IO Error: Could not read enough bytes from file: attempted to read 262144 bytes from location 4096",
+        ] {
+            assert!(Error::from_message(told).tells_of_damage(), "{told}");
+        }
+        for told in [
+            "Conversion Error: Could not convert string 'Corrupt database file' to INT32",
+            "Binder Error: Referenced column \"checksum\" not found",
+            "Invalid Input Error: Corrupt database file",
+            "IO Error: No space left on device",
+            "FATAL Error: Failed to create checkpoint because of error: Read-only file system",
+            "Out of Memory Error: could not allocate block of size 256.0 KiB",
+        ] {
+            assert!(!Error::from_message(told).tells_of_damage(), "{told}");
+        }
+    }
+
     #[test]
     fn messages_never_quote_a_value() {
         let error = Error::from_message("Conversion Error: Could not convert string 'my secret' to INT32\nLINE 1: my");
@@ -219,6 +293,8 @@ mod tests {
         let ended = Error::from_message(ended);
         assert!(ended.ends_engine() && !ended.is_damage(), "what caused it is not what it is, and no damage");
         assert!(Error::from_message("FATAL Error: Failed").is_damage());
+        let ended = "FATAL Error: Failed: database has been invalidated because of a previous fatal error. The database must be restarted prior to being used again.\nOriginal error: \"IO Error: Could not write file \"/h/x\": No space left on device\"";
+        assert!(!Error::from_message(ended).tells_of_damage(), "the cause stands behind the first line");
         assert!(Error::from_message("Constraint Error: NOT NULL").may_be_a_row());
         assert!(!Error::from_message("IO Error: No space left on device").may_be_a_row());
     }

@@ -25,6 +25,7 @@ mod group;
 mod known;
 mod listing;
 mod long;
+mod mend;
 mod newest;
 mod open;
 mod packed;
@@ -66,10 +67,10 @@ use crate::deleted::Deletions;
 
 pub use apart::{COMMAND as APART, DAMAGED, HINDERED};
 pub use boot::Boot;
-pub use check::{Checked, check, probe};
+pub use check::{Checked, check, look, probe};
 pub use config::Config;
 pub use costs::TraceCost;
-pub use damage::{Damage, Part as DamagedPart, repair};
+pub use damage::{Damage, Part as DamagedPart, repair, suspect};
 pub use error::Error;
 pub use listing::{EvaluationQuery, Judged};
 pub use packed::Packed;
@@ -269,12 +270,13 @@ impl Store {
             committed: watch::Sender::new(0),
             rewritten: watch::Sender::new(0),
             soon: Arc::default(),
+            damaged: watch::Sender::new(false),
             checkpointed: watch::Sender::new(Through::default()),
         };
         let shapes = beside.shapes.known();
         let (for_spans, for_tools) = (open::clone_of(&origin)?, open::clone_of(&origin)?);
         let deadline = Duration::from_millis(config.read_deadline_ms);
-        let readers = Readers::new(origin, shapes, config.readers, deadline)?;
+        let readers = Readers::new(origin, shapes, shared.clone(), config.readers, deadline)?;
         let writer = Writer {
             spans: for_spans,
             tools: for_tools,
@@ -544,6 +546,14 @@ impl Store {
     /// has to be opened as at a start.
     pub async fn ended(&self) {
         self.inner.ordinary.closed().await;
+    }
+
+    /// Waits until a question, a commit or a checkpoint meets damage in the file: it is to be looked over, which only a
+    /// store that is opened anew does, once [`suspect`] was called.
+    pub async fn damaged(&self) {
+        let mut damaged = self.inner.shared.damaged.subscribe();
+        // The sender lives as long as the store.
+        let _ = damaged.wait_for(|met| *met).await;
     }
 
     /// As if the engine had given up on the file.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::Error;
 use super::open::clone_of;
 use super::shapes::Known;
+use super::status::Shared;
 
 /// How often a query that ignored an interrupt is interrupted again: the first may fall between two statements.
 const INTERRUPT_AGAIN: Duration = Duration::from_millis(20);
@@ -19,7 +20,6 @@ const INTERRUPT_AGAIN: Duration = Duration::from_millis(20);
 const OPENINGS: [&str; 4] = ["SELECT", "WITH", "FROM", "VALUES"];
 
 /// A bounded number of reading connections.
-#[derive(Debug)]
 pub(super) struct Readers {
     idle: Mutex<Idle>,
     permits: Arc<Semaphore>,
@@ -30,6 +30,8 @@ pub(super) struct Readers {
     unreadable: AtomicU64,
     /// One statement of a caller at a time.
     apart: Arc<Semaphore>,
+    /// Who is told of damage.
+    shared: Shared,
 }
 
 /// What a question runs on.
@@ -49,7 +51,13 @@ struct Idle {
 }
 
 impl Readers {
-    pub fn new(origin: Connection, shapes: Known, count: usize, deadline: Duration) -> Result<Arc<Self>, Error> {
+    pub fn new(
+        origin: Connection,
+        shapes: Known,
+        shared: Shared,
+        count: usize,
+        deadline: Duration,
+    ) -> Result<Arc<Self>, Error> {
         let connections = (0..count).map(|_| clone_of(&origin)).collect::<Result<Vec<_>, _>>()?;
         Ok(Arc::new(Self {
             idle: Mutex::new(Idle { connections, origin: Some(origin) }),
@@ -59,6 +67,7 @@ impl Readers {
             shapes,
             unreadable: AtomicU64::new(0),
             apart: Arc::new(Semaphore::new(1)),
+            shared,
         }))
     }
 
@@ -117,6 +126,7 @@ impl Readers {
                 stopped: &running.stopped,
                 unreadable: &readers.unreadable,
                 shapes: &readers.shapes,
+                shared: Some(&readers.shared),
             };
             let answer = reader.transaction(work);
             running.finish();
@@ -237,14 +247,16 @@ pub(super) struct Reader<'a> {
     unreadable: &'a AtomicU64,
     /// What makes stored results whole.
     pub shapes: &'a Known,
+    /// Who is told of damage.
+    shared: Option<&'a Shared>,
 }
 
 impl Reader<'_> {
     fn transaction<T>(&self, work: impl FnOnce(&Self) -> Result<T, Error>) -> Result<T, Error> {
-        self.connection.execute_batch("BEGIN TRANSACTION READ ONLY").map_err(Error::engine)?;
+        self.connection.execute_batch("BEGIN TRANSACTION READ ONLY").map_err(|error| self.failed(error))?;
         let answer = work(self);
         let end = if answer.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        let ended = self.connection.execute_batch(end).map_err(Error::engine);
+        let ended = self.connection.execute_batch(end).map_err(|error| self.failed(error));
         // A connection that closes with an open transaction rolls it back itself, and when the engine has given up on
         // the file that ends the process.
         answer.and_then(|answer| ended.map(|()| answer))
@@ -264,13 +276,22 @@ impl Reader<'_> {
         if self.stopped.load(Ordering::Relaxed) {
             return Err(Error::Closed);
         }
-        let mut statement = self.connection.prepare(sql).map_err(Error::engine)?;
-        let mut rows = statement.query(bound).map_err(Error::engine)?;
+        let mut statement = self.connection.prepare(sql).map_err(|error| self.failed(error))?;
+        let mut rows = statement.query(bound).map_err(|error| self.failed(error))?;
         let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(Error::engine)? {
+        while let Some(row) = rows.next().map_err(|error| self.failed(error))? {
             found.push(read(row)?);
         }
         Ok(found)
+    }
+
+    /// What the engine says; of damage the rest of the process learns here, whatever becomes of the answer.
+    fn failed(&self, error: duckdb::Error) -> Error {
+        let error = Error::engine(error);
+        if let Some(shared) = self.shared {
+            shared.met(&error);
+        }
+        error
     }
 
     /// As [`Reader::rows`], without those that cannot be read: they are counted, and their neighbours stand.
@@ -322,7 +343,7 @@ impl Reader<'_> {
 #[cfg(any(test, fuzzing))]
 pub(super) fn fuzzed(connection: &Connection, work: impl FnOnce(&Reader<'_>)) {
     let (stopped, unreadable, shapes) = (AtomicBool::new(false), AtomicU64::new(0), Known::default());
-    work(&Reader { connection, stopped: &stopped, unreadable: &unreadable, shapes: &shapes });
+    work(&Reader { connection, stopped: &stopped, unreadable: &unreadable, shapes: &shapes, shared: None });
 }
 
 /// The driver runs every statement of a text but the last while it prepares it, so a text is looked at before.

@@ -28,8 +28,8 @@ pub struct Retention {
     #[serde(alias = "sweepIntervalHours")]
     pub sweep_interval_hours: u32,
     /// Most bytes that everything in `home` may take, at least 128 MiB: at most a quarter for the journal, five eighths
-    /// for the database and a copy of it, an eighth for all else. The oldest traces go before their time when their
-    /// share is half full of data.
+    /// for the database and a copy of it, an eighth for all else. The oldest traces go before their time when data takes
+    /// two fifths of their share, or when a copy would not fit beside the file.
     pub bytes_max: u64,
 }
 

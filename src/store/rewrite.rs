@@ -155,8 +155,25 @@ impl Writer {
             other => other,
         };
         if let Err(error) = committed.and_then(|()| self.checkpoint(state)) {
+            self.shared.met(&error);
             tracing::warn!(%error, "the database could not be brought in order to be written anew; tried again later");
             return;
+        }
+        match self.makes_room_for_copy(state) {
+            Ok(true) => {}
+            Ok(false) => {
+                if state.sweep.is_some() {
+                    state.rewrite_at = Some(started);
+                } else {
+                    tracing::warn!("a copy of the database has no room; tried again later");
+                }
+                return;
+            }
+            Err(error) => {
+                self.shared.met(&error);
+                tracing::warn!(%error, "the size of the database could not be looked at; it is written anew later");
+                return;
+            }
         }
         let Some(all) = self.readers.suspend().await else { return };
         match self.without_connections(rewrite) {
@@ -168,7 +185,10 @@ impl Writer {
                     "the database was written anew without what was deleted"
                 );
             }
-            Err(error) => tracing::warn!(%error, "the database could not be written anew; tried again later"),
+            Err(error) => {
+                self.shared.met(&error);
+                tracing::warn!(%error, "the database could not be written anew; tried again later");
+            }
         }
         // No commit is under way.
         state.unsure = None;

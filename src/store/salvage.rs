@@ -12,6 +12,7 @@ use iris_core::model::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::group::{Positions, append_positions};
+use super::mend::mend;
 use super::open::{self, CATALOG, Paths, ROW_GROUP_ROWS};
 use super::spans::timestamp;
 use super::{Config, Error, rewrite, schema};
@@ -85,9 +86,19 @@ pub fn salvage(home: &Path, config: &Config) -> Result<Salvaged, Error> {
         died_at,
         account: OpenOptions::new().append(true).create(true).open(&account)?,
         salvaged: Salvaged { whole: true, ..Salvaged::default() },
+        lost_in: Vec::new(),
     };
     for (table, came) in TABLES {
+        let before = (copy.salvaged.lost_rows, copy.salvaged.whole);
+        copy.salvaged.whole = true;
         copy.table(table, came)?;
+        if copy.salvaged.lost_rows > before.0 || !copy.salvaged.whole {
+            copy.lost_in.push(table);
+        }
+        copy.salvaged.whole &= before.1;
+    }
+    if !copy.lost_in.is_empty() {
+        mend(&copy.both, config.journal_from, &copy.lost_in)?;
     }
     // The journal is read again from where it begins: what is stored of it is known by its position.
     copy.both.execute_batch(&format!("DELETE FROM {CATALOG}.main.positions")).map_err(Error::engine)?;
@@ -120,6 +131,8 @@ struct Copy<'a> {
     died_at: Vec<Piece>,
     account: File,
     salvaged: Salvaged,
+    /// Tables of which something could not be read.
+    lost_in: Vec<&'static str>,
 }
 
 impl Copy<'_> {

@@ -136,6 +136,8 @@ impl Known {
 #[derive(Default)]
 pub(super) struct Shapes {
     last: u32,
+    /// How many there are: numbers may be left out.
+    count: usize,
     by_name: HashMap<u64, Vec<(RuleResult, u32)>>,
     hasher: RandomState,
     /// Not yet committed.
@@ -155,6 +157,7 @@ impl Shapes {
             let read = || -> duckdb::Result<(u32, String)> { Ok((row.get(0)?, row.get(1)?)) };
             let (number, body) = read().map_err(Error::engine)?;
             shapes.last = shapes.last.max(number);
+            shapes.count += 1;
             // One that no longer parses is not used again; results of it are unreadable, and nothing else is.
             if let (Ok(shape), Ok(Value::Object(object))) = (serde_json::from_str(&body), serde_json::from_str(&body)) {
                 shapes.by_name.entry(shapes.key(&shape)).or_default().push((shape, number));
@@ -186,7 +189,7 @@ impl Shapes {
         let found = self.by_name.get(&key).and_then(|shapes| shapes.iter().find(|(shape, _)| is_shaped(result, shape)));
         let shape = match found {
             Some((_, number)) => *number,
-            None if self.last as usize >= SHAPES_MAX => return Ok(Stored::Whole(result)),
+            None if self.count >= SHAPES_MAX => return Ok(Stored::Whole(result)),
             None => self.add(key, shape_of(result))?,
         };
         Ok(Stored::Said(Said {
@@ -207,6 +210,7 @@ impl Shapes {
             serde_json::from_value(serde_json::to_value(&shape).map_err(bad)?).map_err(bad)?;
         let body = serde_json::to_string(&object).map_err(bad)?;
         self.last += 1;
+        self.count += 1;
         self.known.insert(self.last, object);
         self.by_name.entry(key).or_default().push((shape, self.last));
         self.fresh.push((self.last, key, body));
@@ -238,6 +242,7 @@ impl Shapes {
         self.appended = 0;
         for (number, key, _) in self.fresh.drain(..) {
             self.known.remove(number);
+            self.count -= 1;
             if let Some(shapes) = self.by_name.get_mut(&key) {
                 shapes.retain(|(_, of)| *of != number);
             }

@@ -49,6 +49,9 @@ pub struct Status {
     pub failed: Option<String>,
     /// It failed because there was no space.
     pub no_space: bool,
+    /// Why questions or commits say that the file is damaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage_met: Option<String>,
     /// As committed.
     pub stored_through: Through,
     /// As committed.
@@ -71,6 +74,8 @@ pub(super) struct Shared {
     pub rewritten: watch::Sender<u64>,
     /// Writes handed over that nobody waits for and that are in no transaction yet.
     pub soon: Arc<AtomicUsize>,
+    /// Something met damage.
+    pub damaged: watch::Sender<bool>,
 }
 
 impl Shared {
@@ -118,8 +123,17 @@ impl Shared {
         self.soon.fetch_sub(writes, Ordering::SeqCst);
     }
 
+    /// An error of a question, a commit or a checkpoint: when it tells of damage, whoever waits for that is told.
+    pub fn met(&self, error: &Error) {
+        if error.tells_of_damage() && self.damaged.send_if_modified(|met| !std::mem::replace(met, true)) {
+            tracing::error!(%error, "the database seems to be damaged");
+            self.status().damage_met = Some(error.to_string());
+        }
+    }
+
     /// True when this is news.
     pub fn set_failed(&self, error: &Error) -> bool {
+        self.met(error);
         let message = error.to_string();
         let mut status = self.status();
         let news = status.failed.as_ref() != Some(&message);

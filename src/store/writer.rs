@@ -113,6 +113,8 @@ pub(super) struct State {
     pub look_at: Option<Instant>,
     /// When the file is to be written anew.
     pub rewrite_at: Option<Instant>,
+    /// How often rows went so that a copy has room.
+    pub freed_for_copy: u8,
     /// The engine is closed until it can be opened again.
     pub closed: Option<Closed>,
     /// The engine gave up on the file and has to be opened again.
@@ -138,6 +140,7 @@ impl Writer {
             sweep_at: Some(now),
             look_at: Some(now),
             rewrite_at: None,
+            freed_for_copy: 0,
             closed: None,
             is_broken: false,
             unsure: None,
@@ -172,7 +175,7 @@ impl Writer {
             self.tick(&mut state);
             if std::mem::take(&mut state.is_broken) {
                 self.open_anew(&mut state).await;
-            } else if state.rewrite_at.is_some_and(|at| Instant::now() >= at) {
+            } else if state.sweep.is_none() && state.rewrite_at.is_some_and(|at| Instant::now() >= at) {
                 self.rewrite(&mut state).await;
             }
         }
@@ -325,7 +328,12 @@ impl Writer {
                 self.commit_soon(state);
                 self.drain_ordinary(state);
                 let flushed = self.commit_all(state);
-                let _ = done.send(flushed.and_then(|()| self.checkpoint(state)));
+                let checked = flushed.and_then(|()| self.checkpoint(state));
+                if let Err(error) = &checked {
+                    state.is_broken |= error.ends_engine();
+                    self.shared.met(error);
+                }
+                let _ = done.send(checked);
             }
             Command::Close { until, done } => {
                 self.ordinary.close();
@@ -439,6 +447,9 @@ impl Writer {
         let wait = state.retry.map_or(RETRY_FIRST, |(_, wait)| (wait * 2).min(RETRY_LONGEST));
         state.retry = Some((Instant::now() + wait, wait));
         state.is_broken |= error.ends_engine();
+        if matches!(error, Error::NoSpace(_)) {
+            self.look_at_size(state);
+        }
         if self.shared.set_failed(&error) {
             tracing::error!(%error, retry_ms = wait.as_millis(), "the database refused a commit; rows wait in memory and in the journal");
         }
@@ -448,6 +459,7 @@ impl Writer {
     fn checkpoint_or_log(&mut self, state: &mut State) {
         if let Err(error) = self.checkpoint(state) {
             state.is_broken |= error.ends_engine();
+            self.shared.met(&error);
             tracing::warn!(%error, "a checkpoint of the database failed and is tried again later");
         }
     }
@@ -487,9 +499,15 @@ impl Writer {
                     tracing::info!(rows = sweep.deleted, "rows past their retention were deleted");
                     self.checkpoint_or_log(state);
                     self.look_at_size(state);
+                    // What waited for room is tried again at once.
+                    state.retry = None;
                 }
             }
-            Err(error) => tracing::warn!(%error, "a retention sweep failed; the next one goes on"),
+            Err(error) => {
+                state.is_broken |= error.ends_engine();
+                self.shared.met(&error);
+                tracing::warn!(%error, "a retention sweep failed; the next one goes on");
+            }
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The sidecar's own logs and clock. It never exports traces of itself and never logs what an agent said: ids, counts
 //! and reasons only.
 
+mod seldom;
+
+pub use seldom::Seldom;
+
 use iris_core::model::Timestamp;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;

@@ -87,6 +87,7 @@ impl App {
             summary,
             truncated: Vec::new(),
             next_offset: None,
+            retention_days: (page.total == 0 && found.is_empty()).then_some(self.facts.retention_days),
             part,
         };
         // Composing and weighing megabytes is no work for the threads that sockets wait on.

@@ -35,11 +35,11 @@ pub async fn until_gone(iris: &Iris, canary: &str) {
     }
 }
 
-/// Scenario: a trace over OTLP and one logged by a tool, each with a canary that the same search finds before; both are
+/// Scenario (field case G8-07): a trace over OTLP and one logged by a tool, each with a canary that the same search finds before; both are
 /// deleted, with bytes to go at once; then a late span, a restart, the same export again.
 /// Guarantees: the answers say what is so; no file has the canaries; nothing of the traces comes back; another trace stands.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_byte_of_a_deleted_trace_is_left() {
+async fn g8_07_no_byte_of_a_deleted_trace_is_left() {
     let (sent, logged) = ("canary-8b1f0c5e7d", "canary-51ac94be02");
     let mut iris = Iris::start(&[("IRIS__ERASE__WITHIN_MINUTES", "0"), ("IRIS__ASSEMBLY__SETTLE_MS", "300")]).await;
     iris.until("ops", "/readyz?full", Duration::from_secs(30), |state| state["store"]["state"] == "open").await;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::faults::clock::{DAY, bent, set};
+use crate::faults::open;
 use crate::support::collector::Collector;
 use crate::support::iris::Iris;
 use crate::support::spans::{agent_run, request, trace_hex};
@@ -165,4 +167,135 @@ async fn g10_09_verdicts_are_counted_under_bounded_labels() {
         );
     }
     assert_eq!(lines[0], lines[1]);
+}
+
+/// Scenario: traces are kept for a day; the clock goes on, by less than a day after one of them came and more than a day
+/// after another, and once two days ahead; twins: nothing is ever deleted with 0, and one that says it began long ago came
+/// today.
+/// Guarantees: what came more than a day ago goes, the others stay, whatever they say of themselves; that it went is logged
+/// with how much; an answer without any trace says how long they are kept; 0 keeps them for ever; what is no number of days
+/// is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn g10_04_what_came_too_long_ago_goes_and_an_empty_answer_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = bent(folder.path()) else { return };
+    let file = folder.path().join("offset");
+    let is_stored = |detail: &Value| detail["trace"]["in_progress"] == false && is_judged(detail);
+    for days in ["1", "0"] {
+        set(&file, 0);
+        let mut iris = Iris::prepared(&[
+            ("IRIS__ASSEMBLY__QUIET_MS", "200"),
+            ("IRIS__RETENTION__DAYS", days),
+            ("IRIS__STORE__GROUP_MS", "20"),
+            ("LD_PRELOAD", library.to_str().unwrap()),
+            ("CLOCK_FILE", file.to_str().unwrap()),
+        ]);
+        iris.start_again().await;
+        // These spans say that they began in 2023 or so: that is not when they came.
+        iris.post("traces", PROTOBUF, request(agent_run(1, 2, "It is 18 C."))).await.unwrap();
+        iris.until("web", &path(1), WAIT, is_stored).await;
+        // What waits is committed at the end, by the clock as it is then.
+        assert!(iris.terminate().await.success());
+        set(&file, DAY / 5);
+        iris.start_again().await;
+        iris.post("traces", PROTOBUF, request(agent_run(2, 2, "It is 18 C."))).await.unwrap();
+        iris.until("web", &path(2), WAIT, is_stored).await;
+        assert!(iris.terminate().await.success());
+        set(&file, DAY + DAY / 10);
+        iris.start_again().await;
+        open(&iris).await;
+        let deadline = std::time::Instant::now() + WAIT;
+        while days == "1" && iris.get("web", &path(1)).await.0 != 404 {
+            assert!(std::time::Instant::now() < deadline, "trace 1 came more than a day ago: {}", iris.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        for trace in if days == "1" { 2..=2 } else { 1..=2 } {
+            assert_eq!(iris.get("web", &path(trace)).await.0, 200, "{days} days: trace {trace}");
+        }
+        let told = || iris.log().contains("rows past their retention were deleted rows=");
+        while days == "1" && !told() {
+            assert!(std::time::Instant::now() < deadline, "{}", iris.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(told(), days == "1", "{}", iris.log());
+        assert!(iris.terminate().await.success());
+        set(&file, 2 * DAY + DAY / 2);
+        iris.start_again().await;
+        open(&iris).await;
+        while days == "1" && iris.get("web", &path(2)).await.0 != 404 {
+            assert!(std::time::Instant::now() < deadline, "trace 2 came more than a day ago: {}", iris.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let (status, page) = iris.tool("get_traces", &json!({})).await;
+        let told = if days == "1" { (json!(0), json!(1)) } else { (json!(2), Value::Null) };
+        assert_eq!((status, &page["total"], &page["retention_days"]), (200, &told.0, &told.1), "{page}");
+    }
+    for days in ["-1", "1.5", "purge"] {
+        let mut iris = Iris::prepared(&[("IRIS__RETENTION__DAYS", days)]);
+        let (status, log) = iris.start_refused().await;
+        assert_eq!(status.code(), Some(64), "{log}");
+        assert!(log.contains("retention.days") && log.contains("a whole number, 0 or more"), "{log}");
+    }
+}
+
+/// Scenario: an agent deploys a rule, stops it, deletes it, and deletes a trace; then the log of changes cannot be written;
+/// then it is very large.
+/// Guarantees: every change of rules leaves a line without a word of the rule's texts, the deletion of a trace leaves none;
+/// a verdict says that rules have changed since the start; a change that cannot be logged is refused and not in force; a
+/// log that is too large is turned over and goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn g10_10_every_change_of_rules_is_logged_or_refused() {
+    let mut iris = with_file("", &[]).await;
+    open(&iris).await;
+    let rule = |name: &str| {
+        json!({"name": name, "eval_type": "custom", "severity": "low",
+            "definition": {"type": "excludes_keywords", "config": {"keywords": ["zanzibar"]}}})
+    };
+    let judged = json!({"output": "It is 18 C in the harbor."});
+    let (_, before) = iris.tool("evaluate_output", &judged).await;
+    assert!(before["rules_changed"].is_null(), "{before}");
+    let rule_of = |definition: &Value| definition["rule"]["id"].as_str().unwrap_or_default().to_owned();
+    let (status, deployed) = iris.tool("deploy_rule", &rule("no islands")).await;
+    assert_eq!(status, 200, "{deployed}");
+    let id = rule_of(&deployed);
+    let id = if id.is_empty() { deployed["rule_id"].as_str().unwrap().to_owned() } else { id };
+    assert_eq!(iris.tool("delete_rule", &json!({"rule_id": id, "enabled": false})).await.0, 200);
+    assert_eq!(iris.tool("delete_rule", &json!({"rule_id": id})).await.0, 200);
+    iris.post("traces", PROTOBUF, request(agent_run(1, 2, "It is 18 C."))).await.unwrap();
+    iris.until("web", &path(1), WAIT, is_judged).await;
+    assert_eq!(iris.tool("delete_trace", &json!({"trace_id": trace_hex(1)})).await.0, 200);
+    let (_, after) = iris.tool("evaluate_output", &judged).await;
+    assert_eq!(after["rules_changed"], 3, "{after}");
+    let log = iris.home().join("audit.log");
+    let written = std::fs::read_to_string(&log).unwrap();
+    let actions: Vec<String> = written
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["action"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(actions, ["rule.deploy", "rule.toggle", "rule.delete"], "{written}");
+    assert!(!written.contains("zanzibar") && !written.contains(&trace_hex(1)), "{written}");
+    // A folder in its place cannot be written, whoever asks.
+    std::fs::rename(&log, iris.home().join("kept")).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    let (status, refused) = iris.tool("deploy_rule", &rule("unlogged")).await;
+    assert!(status >= 500 && refused["error"]["code"].is_string(), "{status} {refused}");
+    let (_, rules) = iris.get("web", "/api/v1/rules").await;
+    assert!(!rules.contains("unlogged"), "{rules}");
+    std::fs::remove_dir(&log).unwrap();
+    // Two gigabytes that take no room.
+    let large = std::fs::File::create(&log).unwrap();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut large.metadata().unwrap().permissions(), 0o600);
+    large.set_len(2 << 30).unwrap();
+    drop(large);
+    assert!(iris.terminate().await.success());
+    iris.start_again().await;
+    open(&iris).await;
+    let begun = std::time::Instant::now();
+    let (status, deployed) = iris.tool("deploy_rule", &rule("turned over")).await;
+    assert_eq!(status, 200, "{deployed}");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let written = std::fs::read_to_string(&log).unwrap();
+    assert!(written.lines().count() == 1 && written.contains("turned over"), "{} bytes", written.len());
+    let (status, told) = iris.get("web", "/api/v1/audit?limit=5").await;
+    assert!(status == 200 && told.contains("turned over"), "{status} {told}");
 }

@@ -112,3 +112,36 @@ async fn an_unknown_key_is_refused_with_the_nearest() {
     assert_eq!(status.code(), Some(64));
     assert!(said.contains("assembly.quiet_ms"), "{said}");
 }
+
+/// Scenario: requests of another protocol come to every door, again and again: HTTP to the gRPC port, gRPC to the HTTP port,
+/// OTLP to a path that is none, and to a path of the web door that is none.
+/// Guarantees: each is answered with where it belongs, and logged once with the same hint and nothing of what was sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_at_the_wrong_door_are_logged_seldom() {
+    let iris = Iris::start(&[]).await;
+    let client = reqwest::Client::new();
+    for _ in 0..3 {
+        for (door, path, kind, status) in [
+            ("grpc", "/v1/traces?canary-41", "application/json", 415),
+            ("http", "/canary-41", "application/x-protobuf", 404),
+            ("http", "/opentelemetry.proto.collector.trace.v1.TraceService/Export", "application/grpc", 200),
+            ("web", "/v1/logs?canary-41", "application/x-protobuf", 404),
+        ] {
+            let url = format!("http://{}{path}", iris.door(door));
+            let answer = client.post(url).header("content-type", kind).body("canary-41").send().await.unwrap();
+            assert_eq!(answer.status(), status, "{door} {path}");
+        }
+    }
+    let log = iris.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("came that this door does not serve")).collect();
+    assert_eq!(told.len(), 4, "{log}");
+    for hint in [
+        "this port serves OTLP/gRPC",
+        "this port serves OTLP/HTTP",
+        "/v1/traces, /v1/metrics and /v1/logs",
+        "door=\"web\"",
+    ] {
+        assert!(told.iter().any(|line| line.contains(hint)), "{hint}: {told:?}");
+    }
+    assert!(!log.contains("canary-41"), "{log}");
+}

@@ -130,11 +130,15 @@ async fn only_clients_with_a_certificate_send() {
 }
 
 /// Scenario: the collector speaks TLS with a certificate of a CA that no system knows, and asks for one in return.
-/// Guarantees: it gets everything over gRPC and over HTTP when both are configured, and nothing when the CA is not.
+/// Guarantees: it gets nothing while the file of the CA has another's, and everything over gRPC and over HTTP once that is
+/// replaced, without a restart; a file that cannot be used changes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_collector_is_known_by_its_ca() {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.crt");
     for protocol in ["grpc", "http"] {
+        std::fs::write(&ca, tls("other-ca.crt")).unwrap();
         let chain = vec![CertificateDer::from_pem_slice(&tls("server.crt")).unwrap()];
         let key = PrivateKeyDer::from_pem_slice(&tls("server.key")).unwrap();
         let mut roots = RootCertStore::empty();
@@ -147,21 +151,17 @@ async fn the_collector_is_known_by_its_ca() {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let collector = Collector::start_tls(config).await;
         let endpoint = format!("https://localhost:{}", collector.address().port());
-        let mut settings = vec![
+        let settings = [
             ("IRIS__FORWARD__ENDPOINT", endpoint),
             ("IRIS__FORWARD__PROTOCOL", protocol.to_owned()),
             ("IRIS__FORWARD__RETRY_INITIAL_MS", "50".to_owned()),
             ("IRIS__FORWARD__RETRY_MAX_MS", "100".to_owned()),
             ("IRIS__FORWARD__CERT_FILE", tls_path("client.crt")),
             ("IRIS__FORWARD__KEY_FILE", tls_path("client.key")),
-            ("IRIS__FORWARD__CA_FILE", tls_path("other-ca.crt")),
+            ("IRIS__FORWARD__CA_FILE", ca.display().to_string()),
         ];
-        let as_text = |settings: &[(&'static str, String)]| {
-            settings.iter().map(|(name, value)| (*name, value.clone())).collect::<Vec<(&str, String)>>()
-        };
-        let start = as_text(&settings);
-        let mut iris =
-            Iris::start(&start.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>()).await;
+        let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let iris = Iris::start(&settings).await;
         let body = request(agent_run(1, 2, "It is 18 C."));
         assert_eq!(iris.post("traces", PROTOBUF, body.clone()).await.unwrap().0, 200);
         iris.until("ops", "/readyz?full", WAIT, |full| {
@@ -170,11 +170,19 @@ async fn the_collector_is_known_by_its_ca() {
         })
         .await;
         assert!(collector.attempts("traces").is_empty(), "{protocol}: sent to whom it does not know");
-        iris.kill();
-        settings.pop();
-        iris.set("IRIS__FORWARD__CA_FILE", &tls_path("ca.crt"));
-        iris.start_again().await;
+        std::fs::write(&ca, tls("ca.crt")).unwrap();
         collector.until("the trace", |collector| collector.bodies("traces") == [body.clone()]).await;
+        std::fs::write(&ca, "no certificate").unwrap();
+        let deadline = Instant::now() + WAIT;
+        let mut number = 1;
+        while !iris.log().contains("stays in force") {
+            number += 1;
+            let body = request(agent_run(number, 2, "It is 18 C."));
+            assert_eq!(iris.post("traces", PROTOBUF, body).await.unwrap().0, 200);
+            assert!(Instant::now() < deadline, "{}", iris.log());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        collector.until("the others", |collector| collector.bodies("traces").len() as u64 == number).await;
     }
 }
 

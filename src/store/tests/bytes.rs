@@ -70,10 +70,10 @@ fn early() -> Timestamp {
     at(0)
 }
 
-/// Scenario: nine tenths of what is stored are past their retention when the store is opened again.
+/// Scenario (field case G8-07): nine tenths of what is stored are past their retention when the store is opened again.
 /// Guarantees: the file itself shrinks with the sweep, and what is young is whole.
 #[test]
-fn retention_gives_the_disk_back() {
+fn g8_07_retention_gives_the_disk_back() {
     let home = tempfile::tempdir().unwrap();
     let retention = Retention { days: 1, ..Retention::default() };
     let config = Config { retention, ..config() };

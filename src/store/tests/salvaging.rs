@@ -9,7 +9,9 @@ use super::fixtures::*;
 use super::pages::judge;
 use super::writing::count;
 use crate::deleted::Deletions;
-use crate::store::{Config, DamagedPart, Store, Through, Write, check};
+use crate::store::beside::Beside;
+use crate::store::mend::mend;
+use crate::store::{Config, DamagedPart, Store, Through, Write, check, open as engine};
 
 const GROUPS: u64 = 6;
 
@@ -72,4 +74,45 @@ fn what_can_be_read_of_a_damaged_file_is_kept() {
         }
         assert!(salvaged >= 2, "only {salvaged} places mattered at a start, {in_part} in part");
     });
+}
+
+/// Scenario: of two traces with long values the pieces of one are lost, and then the shapes of all results; the journal has
+/// everything, or nothing any more.
+/// Guarantees: what leans on what was lost goes where the journal has it, and stays where it has not; its neighbour stays;
+/// no number that was given out is given out again, or a later row would get what belonged to an earlier one.
+#[test]
+fn what_leans_on_lost_rows_is_stored_again_and_no_number_is_used_twice() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open(home.path());
+        for n in [1, 2] {
+            let mut one = trace(n, 1);
+            (one.output, one.seen_through) = (Some("0123456789".repeat(3000)), 10);
+            let mut judged = evaluation(n, &format!("e-{n}"), 0.5);
+            judged.seen_through = 10;
+            judge(&store, one, judged).await;
+        }
+        store.flush().await.unwrap();
+        store.close(Duration::from_secs(20)).await.unwrap();
+    });
+    let nothing = Through { traces: 99, logs: 99, metrics: 0 };
+    // The lane of logs began later than these traces came.
+    let later = Through { logs: 50, ..Through::default() };
+    for (from, traces, evaluations) in [(Through::default(), 1, 0), (later, 1, 0), (nothing, 2, 2)] {
+        let copy = copy_of(home.path());
+        let file = engine::engine(copy.path(), &config()).unwrap();
+        let number = |sql: &str| file.query_row(sql, [], |row| row.get::<_, u64>(0)).unwrap();
+        let last = number("SELECT max(owner) FROM pieces");
+        assert!(last > 1);
+        file.execute("DELETE FROM pieces WHERE owner = ?", [last]).unwrap();
+        mend(&file, from, &["pieces"]).unwrap();
+        assert_eq!(number("SELECT count(*) FROM traces"), traces);
+        assert_eq!(number("SELECT count(*) FROM traces WHERE long_id = 1"), 1, "its neighbour is whole");
+        assert!(number("SELECT max(owner) FROM pieces") > last, "the number of the lost one stays given out");
+        file.execute("DELETE FROM shapes", []).unwrap();
+        mend(&file, from, &["shapes"]).unwrap();
+        assert_eq!(number("SELECT count(*) FROM evaluations"), evaluations);
+        assert!(number("SELECT min(id) FROM shapes") > 8192, "numbers go on above all that may have been");
+        Beside::of(&file).unwrap();
+    }
 }

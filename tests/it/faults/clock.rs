@@ -7,13 +7,13 @@ use std::process::Command;
 use super::{all_there, is_long, open, put};
 use crate::support::iris::Iris;
 
-const DAY: i64 = 24 * 60 * 60;
+pub const DAY: i64 = 24 * 60 * 60;
 /// Back to the beginning of 1970, and a little after.
 const LONG_AGO: i64 = -(56 * 365 * DAY);
 
 /// The library that bends the clock; `None` where there is no C compiler.
 #[expect(clippy::print_stderr, reason = "a test that did nothing says so")]
-fn bent(folder: &Path) -> Option<PathBuf> {
+pub fn bent(folder: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faults/clock.c");
     let library = folder.join("clock.so");
     let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).args([&library, &source]).status();
@@ -24,7 +24,7 @@ fn bent(folder: &Path) -> Option<PathBuf> {
     Some(library)
 }
 
-fn set(file: &Path, seconds: i64) {
+pub fn set(file: &Path, seconds: i64) {
     // In place: the sidecar has it mapped.
     use std::os::unix::fs::FileExt as _;
     let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(file).unwrap();

@@ -11,12 +11,12 @@ use crate::support::collector::Collector;
 use crate::support::iris::Iris;
 
 /// A file system of its own for a home; gone with the value.
-struct Small(PathBuf);
+pub struct Small(PathBuf);
 
 impl Small {
     /// `None` where one may not mount.
     #[expect(clippy::print_stderr, reason = "a test that did nothing says so")]
-    fn at(home: &Path, mebibytes: u32) -> Option<Self> {
+    pub fn at(home: &Path, mebibytes: u32) -> Option<Self> {
         let options = format!("size={mebibytes}m,mode=0700");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(home).output().ok()?;
         if !mounted.status.success() {
@@ -26,7 +26,7 @@ impl Small {
         Some(Self(home.to_owned()))
     }
 
-    fn remount(&self, how: &str) {
+    pub fn remount(&self, how: &str) {
         let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.0).status().unwrap();
         assert!(done.success());
     }
@@ -40,7 +40,7 @@ impl Drop for Small {
 }
 
 /// Takes all but so many bytes of a file system.
-fn fill(home: &Path, left: u64) -> PathBuf {
+pub fn fill(home: &Path, left: u64) -> PathBuf {
     let path = home.join("ballast");
     let mut file = fs::File::create(&path).unwrap();
     let chunk = vec![1; 64 * 1024];

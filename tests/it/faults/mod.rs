@@ -3,14 +3,15 @@
 //!
 //! The short form runs with every test; `IRIS_FAULTS=long`, which `make faults` sets, runs many more cases.
 
-mod clock;
+pub mod clock;
 mod crowds;
 pub mod damage;
-mod disk;
+pub mod disk;
 mod downstream;
 mod forged;
 mod kills;
 mod large;
+mod middle;
 mod schema;
 mod start;
 

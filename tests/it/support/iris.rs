@@ -39,6 +39,8 @@ pub struct Iris {
     home: TempDir,
     settings: BTreeMap<String, String>,
     child: Option<Child>,
+    /// The control group that it starts in.
+    group: Option<PathBuf>,
     runtime: Value,
     client: reqwest::Client,
 }
@@ -67,12 +69,17 @@ impl Iris {
             let owner_only = std::fs::Permissions::from_mode(0o700);
             std::fs::set_permissions(home.path().join("home"), owner_only).unwrap();
         }
-        Self { home, settings, child: None, runtime: Value::Null, client }
+        Self { home, settings, child: None, group: None, runtime: Value::Null, client }
     }
 
     /// Changes an environment variable for the next start.
     pub fn set(&mut self, name: &str, value: &str) {
         self.settings.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// The next start is in this control group.
+    pub fn set_group(&mut self, group: &Path) {
+        self.group = Some(group.to_owned());
     }
 
     /// Its home, with the journal, the database and `runtime.json`.
@@ -111,7 +118,16 @@ impl Iris {
     fn spawn(&mut self) {
         assert!(self.child.is_none(), "it runs already");
         let log = File::options().create(true).append(true).open(self.log_path()).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_iris-sidecar"));
+        let program = env!("CARGO_BIN_EXE_iris-sidecar");
+        let mut command = match &self.group {
+            None => Command::new(program),
+            Some(group) => {
+                // It is in the group before it is itself, under the same process id.
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""]).arg(group).arg(program);
+                shell
+            }
+        };
         command.arg("serve").env_clear().stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         for door in ["RECEIVE__GRPC", "RECEIVE__HTTP", "WEB", "OPS"] {
             command.env(format!("IRIS__{door}__LISTEN"), "127.0.0.1:0");

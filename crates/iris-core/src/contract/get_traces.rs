@@ -141,6 +141,9 @@ pub struct Reply {
     /// The offset of the next page, while there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<u64>,
+    /// When nothing is found: traces are deleted so many days after they came; 0: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention_days: Option<u32>,
     /// The value that part asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,

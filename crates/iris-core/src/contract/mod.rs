@@ -15,6 +15,7 @@ mod get_traces;
 mod list_rules;
 mod log_trace;
 mod narrowed;
+mod plain;
 mod purge;
 mod query_sql;
 mod readings;
@@ -50,6 +51,7 @@ pub use get_traces::{
 pub use list_rules::{Args as ListRulesArgs, ListRules, Reply as ListRulesReply};
 pub use log_trace::{Args as LogTraceArgs, Event, LogTrace, Reply as LogTraceReply, Span};
 pub use narrowed::{ARGUMENT_NARROWED, Warning};
+pub use plain::{expected as plain_expected, reason as plain_reason};
 pub use purge::PurgeArgs;
 pub use query_sql::{Args as QuerySqlArgs, Column as SqlColumn, QuerySql, Reply as QuerySqlReply, Table as SqlTable};
 pub use readings::{EvaluationsArgs, NoArgs, SummaryArgs};

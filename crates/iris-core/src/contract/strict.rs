@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::plain::reason;
 use super::{Error, schema_once};
 use crate::model::ToolCall;
 use crate::text::is_blank;
@@ -41,7 +42,7 @@ pub fn parse<A: serde::de::DeserializeOwned + schemars::JsonSchema + Arguments +
     let read: A = serde_path_to_error::deserialize(arguments).map_err(|error| {
         let path = error.path().to_string();
         let field = if path == "." { "" } else { path.as_str() };
-        Error::invalid_argument(field, without_echo(&error.into_inner().to_string()))
+        Error::invalid_argument(field, reason(&error.into_inner().to_string()))
     })?;
     read.check()?;
     Ok(read)
@@ -142,20 +143,4 @@ fn join(place: &str, name: &str) -> String {
 /// A name as it may stand in a message: short and without control characters.
 pub fn printable(name: &str) -> String {
     name.chars().filter(|letter| !letter.is_control()).take(64).collect()
-}
-
-/// The reason without the value the caller sent: serde quotes strings in its messages.
-fn without_echo(message: &str) -> String {
-    let Some(rest) =
-        message.strip_prefix("invalid type: string ").or_else(|| message.strip_prefix("invalid value: string "))
-    else {
-        return match message.strip_prefix("unknown variant `").and_then(|rest| rest.split_once("`, ")) {
-            Some((_, expected)) => format!("not a valid value; {expected}"),
-            None => message.to_owned(),
-        };
-    };
-    match rest.rfind("\", expected ") {
-        Some(at) => format!("a string where expected {}", rest.get(at + 12..).unwrap_or_default()),
-        None => "a string where something else is expected".to_owned(),
-    }
 }
