@@ -1,12 +1,12 @@
 //! `export`: traces to a file, as JSON Lines or Parquet.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use duckdb::{Connection, params};
+use iris_core::model::Timestamp;
 use serde_json::Value;
 
 use super::Stop;
@@ -57,7 +57,7 @@ impl Export {
         let asked = self.whom.find()?;
         let written = match format {
             Written::Jsonl if is_stdout => lines(&asked, &query, io::stdout().lock()),
-            Written::Jsonl => self.create().and_then(|file| lines(&asked, &query, file)),
+            Written::Jsonl => self.file(&asked, &query),
             Written::Parquet => parquet(&asked, &query, &self.to),
         };
         asked.close();
@@ -71,9 +71,19 @@ impl Export {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn create(&self) -> Result<File, Stop> {
-        File::create(&self.to).map_err(|error| Stop::usage(format!("{}: {error}", self.to.display())))
+    /// A file that is whole or not there.
+    fn file(&self, asked: &Asked, query: &[(&'static str, String)]) -> Result<Counted, Stop> {
+        let unwritten = |error: io::Error| Stop::usage(format!("{}: {error}", self.to.display()));
+        let draft = tempfile::NamedTempFile::new_in(folder(&self.to)).map_err(unwritten)?;
+        let counted = lines(asked, query, draft.as_file())?;
+        draft.persist(&self.to).map_err(|error| unwritten(error.error))?;
+        Ok(counted)
     }
+}
+
+/// The folder of a file.
+fn folder(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// What was written.
@@ -94,10 +104,13 @@ fn lines(asked: &Asked, query: &[(&'static str, String)], to: impl Write) -> Res
     Ok(counted)
 }
 
+/// The rows as they came, with moments for microseconds.
+const IN_ORDER: &str = "SELECT * REPLACE (to_timestamp(timestamp / 1e6) AS timestamp) FROM traces ORDER BY rowid";
+
 /// The columns, and how each is found in a trace.
 const COLUMNS: [(&str, &str, &str); 19] = [
     ("trace_id", "VARCHAR", "/trace_id"),
-    ("timestamp", "VARCHAR", "/timestamp"),
+    ("timestamp", "TIME", "/timestamp"),
     ("agent_name", "VARCHAR", "/agent_name"),
     ("framework", "VARCHAR", "/framework"),
     ("model", "VARCHAR", "/model"),
@@ -119,10 +132,10 @@ const COLUMNS: [(&str, &str, &str); 19] = [
 
 fn parquet(asked: &Asked, query: &[(&'static str, String)], to: &Path) -> Result<Counted, Stop> {
     let engine = |error: duckdb::Error| Stop::failed(format!("the file could not be written: {error}"));
-    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let draft = tempfile::tempdir_in(folder).map_err(|error| Stop::usage(format!("{}: {error}", folder.display())))?;
+    let draft = tempfile::tempdir_in(folder(to)).map_err(|error| Stop::usage(format!("{}: {error}", to.display())))?;
     let connection = Connection::open(draft.path().join("draft.duckdb")).map_err(engine)?;
-    let columns: Vec<String> = COLUMNS.iter().map(|(name, kind, _)| format!("{name} {kind}")).collect();
+    let kind = |kind: &'static str| if kind == "TIME" { "BIGINT" } else { kind };
+    let columns: Vec<String> = COLUMNS.iter().map(|(name, of, _)| format!("{name} {}", kind(of))).collect();
     connection.execute_batch(&format!("{ENGINE} CREATE TABLE traces ({})", columns.join(", "))).map_err(engine)?;
     let counted = {
         let mut rows = connection.appender("traces").map_err(engine)?;
@@ -136,7 +149,7 @@ fn parquet(asked: &Asked, query: &[(&'static str, String)], to: &Path) -> Result
     let file = draft.path().join("traces.parquet");
     let name = file.display().to_string().replace('\'', "''");
     connection
-        .execute(&format!("COPY traces TO '{name}' (FORMAT parquet, COMPRESSION zstd)"), params![])
+        .execute(&format!("COPY ({IN_ORDER}) TO '{name}' (FORMAT parquet, COMPRESSION zstd)"), params![])
         .map_err(engine)?;
     std::fs::rename(&file, to).map_err(|error| Stop::usage(format!("{}: {error}", to.display())))?;
     Ok(counted)
@@ -146,6 +159,10 @@ fn cell(kind: &str, value: Option<&Value>) -> duckdb::types::Value {
     use duckdb::types::Value as Cell;
     match (kind, value) {
         (_, None | Some(Value::Null)) => Cell::Null,
+        ("TIME", Some(value)) => {
+            let time = value.as_str().and_then(Timestamp::parse);
+            time.map_or(Cell::Null, |time| Cell::BigInt(i64::try_from(time.as_unix_nanos() / 1000).unwrap_or(i64::MAX)))
+        }
         ("DOUBLE", Some(value)) => value.as_f64().map_or(Cell::Null, Cell::Double),
         ("BIGINT", Some(value)) => value.as_i64().map_or(Cell::Null, Cell::BigInt),
         (_, Some(Value::String(text))) => Cell::Text(text.clone()),

@@ -118,9 +118,8 @@ impl Sidecar {
         let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
         let spans = serve::Spans { inlet: inlet.clone(), admission: admission.clone() };
         let doors = Doors::open(&config.receive, &config.keys, inlet, admission.clone(), memory).await?;
-        let forwarder = target
-            .map(|target| forward::start(&journal, &target, Some(tools::forwarded), &deleted, &ending))
-            .transpose()?;
+        let start = |target: Target| forward::start(&journal, &target, Some(tools::forwarded), &deleted, &ending);
+        let forwarder = target.map(start).transpose()?;
         for lane in Lane::ALL.into_iter().filter(|_| is_alone && forwarder.is_none()) {
             tasks.spawn(forward::keep_unsent(journal.clone(), lane, ending.clone()));
         }

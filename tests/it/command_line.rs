@@ -103,9 +103,10 @@ async fn traces_are_listed_shown_and_gated_alike_with_and_without_a_sidecar() {
 }
 
 /// Scenario: every trace is exported as JSON Lines and as Parquet.
-/// Guarantees: each trace once, oldest first, with its texts and verdict as they are; a file that cannot be written is named.
+/// Guarantees: each trace once, oldest first, with its texts and verdict as they are, typed, readable by a stock engine; a
+/// file that cannot be written is named, and nothing is left of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn traces_are_exported() {
+async fn g10_12_traces_are_exported_whole_and_typed() {
     let (iris, leaking) = filled(&[]).await;
     let large = format!("{} end", "All is well at the desk. ".repeat(80_000));
     let large_id = log(&iris, "large", &large).await;
@@ -122,12 +123,13 @@ async fn traces_are_exported() {
     succeeded(&iris, &["export", "--to", &path("all.parquet")]);
     let engine = duckdb::Connection::open_in_memory().unwrap();
     let sql = format!(
-        "SELECT string_agg(verdict, ',' ORDER BY timestamp), max(length(output)), count(*) FROM '{}'",
+        "SELECT string_agg(verdict || typeof(timestamp) || typeof(cost_usd), ',' ORDER BY timestamp), max(length(output)), count(*) \
+         FROM '{}' WHERE cost_usd IS NULL AND timestamp > TIMESTAMPTZ '2026-01-01 00:00:00+00'",
         path("all.parquet")
     );
     let read = |row: &duckdb::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?, row.get::<_, u64>(2)?));
     let (verdicts, longest, count) = engine.query_row(&sql, [], read).unwrap();
-    assert!(verdicts.contains("fail"), "{verdicts}");
+    assert!(verdicts.contains("failTIMESTAMP WITH TIME ZONEDOUBLE"), "{verdicts}");
     assert_eq!((longest, count), (large.chars().count() as u64, 4), "{large_id}");
     assert!(refused(&iris, &["export", "--to", "-", "--format", "parquet"], 2).contains("needs a file"));
     assert!(refused(&iris, &["export", "--to", &path("none/at/all.jsonl")], 2).contains("all.jsonl"));
