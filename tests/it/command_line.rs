@@ -89,7 +89,7 @@ async fn traces_are_listed_shown_and_gated_alike_with_and_without_a_sidecar() {
         assert!(out.contains("1 of 3 traces") && out.contains(&leaking), "{out}");
         assert_inert(&out);
         let xml = std::fs::read_to_string(&report).unwrap();
-        assert!(xml.contains("tests=\"3\" failures=\"1\"") && xml.contains(&leaking), "{xml}");
+        assert!(xml.contains("tests=\"3\" skipped=\"0\" failures=\"1\"") && xml.contains(&leaking), "{xml}");
         assert!(!xml.contains('\u{1b}') && !xml.contains('\u{0}') && !xml.contains("<b>"), "{xml}");
         assert!(succeeded(&iris, &["gate", "--agent", "good"]).contains("0 of 1 traces"));
         assert!(succeeded(&iris, &["gate", "--rule", "no_stub_output"]).contains("0 of 3 traces"));

@@ -63,7 +63,7 @@ mod tests {
             looked(hostile, "cc", "pass", ""),
         ];
         let xml = report(&all, "2026-12-01").unwrap();
-        assert!(xml.contains("tests=\"3\" failures=\"1\""), "{xml}");
+        assert!(xml.contains("tests=\"3\" skipped=\"0\" failures=\"1\""), "{xml}");
         assert!(!xml.contains("<testcase name=\"forged\""), "{xml}");
         let allowed = |letter: char| matches!(letter, '\t' | '\n' | '\r') || letter >= ' ' && letter != '\u{ffff}';
         assert!(xml.chars().all(allowed) && !xml.contains('\u{202e}'), "{xml:?}");
