@@ -115,7 +115,7 @@ impl Sidecar {
         let ops_tls = ops_tls(&config)?;
         let web = listen("web", "web.listen", config.web.listen).await?;
         let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
-        let spans = serve::Spans { inlet: inlet.clone(), admission: admission.clone() };
+        let spans = Some(serve::Spans { inlet: inlet.clone(), admission: admission.clone() });
         let doors = Doors::open(&config.receive, &config.keys, inlet, admission.clone(), memory).await?;
         let forwarder = target.map(|target| forward::start(&journal, &target, None, &deleted, &ending)).transpose()?;
         for lane in Lane::ALL.into_iter().filter(|_| is_alone && forwarder.is_none()) {
@@ -143,7 +143,7 @@ impl Sidecar {
         tasks.spawn(eraser.run(closing.clone()));
         let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
         let restarts = Arc::new(AtomicU64::new(0));
-        let ops = state::ops(state::Rooms {
+        let rooms = Arc::new(state::Rooms {
             app: Arc::clone(&app),
             counters,
             admission,
@@ -153,10 +153,12 @@ impl Sidecar {
             home: home.path().to_owned(),
             home_bytes_max: config.retention.bytes_max,
         });
+        let ops = state::ops(&rooms);
+        let beside = serve::Beside { spans, around: state::around(&rooms, shown_doors(&config, &runtime)) };
         if let Some(listener) = ops_listener {
             tasks.spawn(watched("ops", ops::serve(listener, ops_tls, Arc::clone(&ops), ending.clone())));
         }
-        serve_questions(web, spans, &app, &config, &home, (&tasks, &closing));
+        serve_questions(web, beside, &app, &config, &home, (&tasks, &closing));
         home.announce(&runtime)?;
         ops.set_ready(true);
         let (app_of_store, home_path) = (Arc::clone(&app), home.path().to_owned());
@@ -290,7 +292,7 @@ async fn targets(config: &Config) -> anyhow::Result<(Option<Target>, Option<Targ
 /// Serves the web door, when it is open, and the local socket.
 fn serve_questions(
     web: Option<TcpListener>,
-    spans: serve::Spans,
+    beside: serve::Beside,
     app: &Arc<App>,
     config: &Config,
     home: &Home,
@@ -300,7 +302,7 @@ fn serve_questions(
     if let Some(listener) = web {
         let (app, closing, web, keys) = (Arc::clone(app), closing.clone(), config.web.clone(), config.keys.clone());
         let serving =
-            async move { serve::serve(listener, &web, &keys, message_bytes_max, app, Some(spans), closing).await };
+            async move { serve::serve(listener, &web, &keys, message_bytes_max, app, beside, closing).await };
         tasks.spawn(watched("web", serving));
     }
     let (folder, app, closing) = (home.path().to_owned(), Arc::clone(app), closing.clone());
@@ -380,6 +382,17 @@ fn facts(
         export,
         erase_within: config.erase.within(),
         redactor,
+    }
+}
+
+/// The doors for spans as an SDK is told of them.
+fn shown_doors(config: &Config, runtime: &Runtime) -> serve::Doors {
+    let scheme = |tls: &door::TlsConfig| if tls.is_on() { "https" } else { "http" };
+    let shown = |address: Option<&String>, tls| address.map(|address| format!("{}://{address}", scheme(tls)));
+    serve::Doors {
+        grpc: shown(runtime.grpc.as_ref(), &config.receive.tls),
+        http: shown(runtime.http.as_ref(), &config.receive.tls),
+        ops: shown(runtime.ops.as_ref(), &config.ops.tls),
     }
 }
 

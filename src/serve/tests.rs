@@ -39,7 +39,7 @@ async fn open(home: &std::path::Path, key: Option<&str>) -> (SocketAddr, Cancell
 async fn open_app(app: Arc<App>, config: Config, keys: Vec<KeyConfig>, stop: CancellationToken) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
-    tokio::spawn(async move { serve(listener, &config, &keys, LIMIT, app, None, stop).await });
+    tokio::spawn(async move { serve(listener, &config, &keys, LIMIT, app, Beside::default(), stop).await });
     to
 }
 
