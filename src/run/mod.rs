@@ -301,8 +301,7 @@ fn serve_questions(
     let message_bytes_max = config.mcp.message_bytes();
     if let Some(listener) = web {
         let (app, closing, web, keys) = (Arc::clone(app), closing.clone(), config.web.clone(), config.keys.clone());
-        let serving =
-            async move { serve::serve(listener, &web, &keys, message_bytes_max, app, beside, closing).await };
+        let serving = async move { serve::serve(listener, &web, &keys, message_bytes_max, app, beside, closing).await };
         tasks.spawn(watched("web", serving));
     }
     let (folder, app, closing) = (home.path().to_owned(), Arc::clone(app), closing.clone());

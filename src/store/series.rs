@@ -173,8 +173,7 @@ impl Common {
              WHERE tenant = ? AND version > 1 GROUP BY trace_id) n ON n.trace_id = t.trace_id \
              WHERE (n.newest IS NULL OR n.newest = t.version) AND t.tenant = ? AND t.timestamp >= ? AND t.timestamp <= ?"
             .to_owned();
-        let mut bound =
-            vec![text(tenant.as_str()), text(tenant.as_str()), micros(window.since), micros(window.until)];
+        let mut bound = vec![text(tenant.as_str()), text(tenant.as_str()), micros(window.since), micros(window.until)];
         for (by, name) in &window.names {
             sql.push_str(&format!(" AND t.{} = ?", by.column()));
             bound.push(text(long::name(name)));
@@ -228,7 +227,7 @@ pub(super) fn series(
     let points = common.rows(
         reader,
         &format!(
-            "SELECT epoch_us(date_trunc('{}', w.timestamp)) AS at, {FIGURES} {joined} GROUP BY at ORDER BY at DESC LIMIT {POINTS_MAX}",
+            "SELECT epoch_us(date_trunc('{}', w.timestamp)) AS begun, {FIGURES} {joined} GROUP BY begun ORDER BY begun DESC LIMIT {POINTS_MAX}",
             step.unit()
         ),
         |row| Ok((timestamp(row.get(0)?, 0), figures(row, 1)?)),

@@ -63,8 +63,7 @@ impl App {
         let read = tokio::task::spawn_blocking(move || read(items, chosen));
         let spans = read.await.map_err(|error| self.unforeseen(&error))?;
         let is_omitted = self.facts.stored_text == StoredText::Omitted;
-        let mut whole =
-            Whole { trace, spans, spans_total, evaluations, evaluations_total, unreadable, is_omitted };
+        let mut whole = Whole { trace, spans, spans_total, evaluations, evaluations_total, unreadable, is_omitted };
         if is_omitted {
             whole.omit();
         }

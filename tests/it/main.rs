@@ -1,6 +1,7 @@
 //! End-to-end tests: the built binary, real sockets on loopback, one test program.
 
 mod acknowledged;
+mod dashboard;
 mod deleted;
 mod exported;
 mod faults;

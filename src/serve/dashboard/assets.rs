@@ -31,11 +31,7 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| {
         let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         format!("{FOLDER}{stem}.{hash}.{ending}")
     };
-    Names {
-        style: name("style", "css", STYLE),
-        script: name("refresh", "js", SCRIPT),
-        icon: name("icon", "svg", ICON),
-    }
+    Names { style: name("style", "css", STYLE), script: name("refresh", "js", SCRIPT), icon: name("icon", "svg", ICON) }
 });
 
 /// The addresses of all.

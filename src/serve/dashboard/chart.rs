@@ -299,7 +299,10 @@ mod tests {
                 let empty = chart(kind, values);
                 let svg = empty.svg().to_string();
                 assert!(empty.is_empty() && empty.table().is_empty());
-                assert!(svg.contains("class=\"grid\"") && !svg.contains("<path class=\"line\"") && !svg.contains("NaN"), "{svg}");
+                assert!(
+                    svg.contains("class=\"grid\"") && !svg.contains("<path class=\"line\"") && !svg.contains("NaN"),
+                    "{svg}"
+                );
             }
         }
     }

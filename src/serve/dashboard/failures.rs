@@ -102,9 +102,8 @@ pub(super) async fn show(
 fn card(moment: &Moment, now: Timestamp, stored_text: crate::tools::StoredText) -> Card {
     let trace = &moment.trace;
     let is_omitted = stored_text == crate::tools::StoredText::Omitted;
-    let brief = |text: &Option<String>| {
-        text.as_deref().filter(|_| !is_omitted).map(|text| Words::brief(text, PREVIEW_CHARS))
-    };
+    let brief =
+        |text: &Option<String>| text.as_deref().filter(|_| !is_omitted).map(|text| Words::brief(text, PREVIEW_CHARS));
     Card {
         link: format!("/traces/{}", trace.trace_id),
         agent: Words::brief(&trace.agent_name, 80),

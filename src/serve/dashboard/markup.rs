@@ -69,7 +69,9 @@ mod tests {
     #[test]
     fn nothing_that_enters_is_markup() {
         let hostile = "\"><script>alert('1')</script>&";
-        for made in [Markup::text(hostile), Markup::time(hostile, hostile, hostile), Markup::badge(hostile, hostile, hostile)] {
+        for made in
+            [Markup::text(hostile), Markup::time(hostile, hostile, hostile), Markup::badge(hostile, hostile, hostile)]
+        {
             let made = made.to_string();
             assert!(!made.contains("<script") && !made.contains("'1'") && made.contains("&lt;script&gt;"), "{made}");
         }

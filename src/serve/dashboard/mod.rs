@@ -8,8 +8,8 @@
 mod assets;
 mod chart;
 mod failures;
-mod format;
 mod form;
+mod format;
 mod judge;
 mod markup;
 mod overview;
@@ -117,7 +117,8 @@ type Shared = axum::extract::State<Arc<Room>>;
 /// Where pages are; the gate asks.
 pub(super) fn is_page(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    matches!(first, "" | "traces" | "sessions" | "failures" | "rules" | "judge" | "system" | "sign-out") || is_open(path)
+    matches!(first, "" | "traces" | "sessions" | "failures" | "rules" | "judge" | "system" | "sign-out")
+        || is_open(path)
 }
 
 /// What is shown to whoever is not signed in.

@@ -159,7 +159,11 @@ fn page(
         steps: reply.period.steps().iter().map(step).collect(),
         by: BY
             .iter()
-            .map(|(_, field, name)| Choice { link: fields.link("/", &[("by", field)]), name, is_chosen: *field == by_field })
+            .map(|(_, field, name)| Choice {
+                link: fields.link("/", &[("by", field)]),
+                name,
+                is_chosen: *field == by_field,
+            })
             .collect(),
         by_name,
         by_field,
@@ -168,7 +172,12 @@ fn page(
         tiles: tiles(total),
         charts: charts(reply),
         failing: failing(reply),
-        lines: reply.series.names.iter().map(|(name, figures)| line(fields, by_field, name.as_deref(), figures)).collect(),
+        lines: reply
+            .series
+            .names
+            .iter()
+            .map(|(name, figures)| line(fields, by_field, name.as_deref(), figures))
+            .collect(),
         is_empty: total.traces == 0,
         newest: reply.newest.map(|newest| format::when(reply.now, newest)),
         start,
@@ -200,7 +209,11 @@ fn tiles(total: &Figures) -> Vec<Tile> {
             tokens.map_or_else(|| format::NONE.to_owned(), |tokens| format::short(tokens as f64)),
             format!("{} in, {} out", count_of(total.input_tokens), count_of(total.output_tokens)),
         ),
-        tile("Latency", millis_of(total.latency_ms_p50), format!("median; 95 of 100 below {}", millis_of(total.latency_ms_p95))),
+        tile(
+            "Latency",
+            millis_of(total.latency_ms_p50),
+            format!("median; 95 of 100 below {}", millis_of(total.latency_ms_p95)),
+        ),
     ]
 }
 
@@ -269,7 +282,8 @@ fn charts(reply: &FiguresReply) -> Vec<Chart> {
 
 fn failing(reply: &FiguresReply) -> Vec<Failing> {
     let most = reply.series.rules.first().map_or(1, |(_, times)| *times).max(1);
-    let since = reply.now.as_unix_nanos().saturating_sub(u64::try_from(reply.period.length().as_nanos()).unwrap_or(u64::MAX));
+    let since =
+        reply.now.as_unix_nanos().saturating_sub(u64::try_from(reply.period.length().as_nanos()).unwrap_or(u64::MAX));
     let since = Timestamp::from_unix_nanos(since).to_string();
     let line = |(rule, times): &(String, u64)| Failing {
         name: Words::brief(rule, NAME_CHARS),

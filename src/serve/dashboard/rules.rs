@@ -192,7 +192,8 @@ impl Room {
             Err(error) => {
                 let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::BAD_REQUEST);
                 let field = error.field.as_deref().filter(|field| !field.is_empty());
-                let problem = field.map_or_else(|| error.message.clone(), |field| format!("{field}: {}", error.message));
+                let problem =
+                    field.map_or_else(|| error.message.clone(), |field| format!("{field}: {}", error.message));
                 (status, html(&Page { problem: Some(Words::of(&problem)), ..page })).into_response()
             }
         }

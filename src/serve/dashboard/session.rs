@@ -197,7 +197,8 @@ mod tests {
         let sessions = sessions();
         let token = sessions.token(Some("a"));
         assert!(sessions.is_token(Some("a"), &token));
-        for (session, shown) in [(Some("b"), token.as_str()), (None, &token), (Some("a"), ""), (Some("a"), &token[1..])] {
+        for (session, shown) in [(Some("b"), token.as_str()), (None, &token), (Some("a"), ""), (Some("a"), &token[1..])]
+        {
             assert!(!sessions.is_token(session, shown), "{session:?} {shown}");
         }
         assert_ne!(sessions.token(None), self::sessions().token(None), "each process has a secret of its own");

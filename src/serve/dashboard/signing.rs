@@ -101,7 +101,15 @@ mod tests {
         for next in ["/traces?verdict=fail", "/", "/traces/00ff"] {
             assert_eq!(local(next), next);
         }
-        for next in ["", "//evil.example", "https://evil.example", "/\\evil.example", "/sign-in", "/a\r\nset-cookie: x", "/\u{e9}"] {
+        for next in [
+            "",
+            "//evil.example",
+            "https://evil.example",
+            "/\\evil.example",
+            "/sign-in",
+            "/a\r\nset-cookie: x",
+            "/\u{e9}",
+        ] {
             assert_eq!(local(next), "/", "{next:?}");
         }
     }

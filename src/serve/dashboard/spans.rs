@@ -256,8 +256,11 @@ pub(super) mod tests {
 
     #[test]
     fn children_stand_below_their_parents_whatever_the_order() {
-        let spans = [span(3, Some(2), 30, 40), span(1, None, 10, 90), span(4, Some(1), 50, 60), span(2, Some(1), 20, 45)];
-        let named = |names: &[(&str, usize)]| names.iter().map(|(name, depth)| ((*name).to_owned(), *depth)).collect::<Vec<_>>();
+        let spans =
+            [span(3, Some(2), 30, 40), span(1, None, 10, 90), span(4, Some(1), 50, 60), span(2, Some(1), 20, 45)];
+        let named = |names: &[(&str, usize)]| {
+            names.iter().map(|(name, depth)| ((*name).to_owned(), *depth)).collect::<Vec<_>>()
+        };
         let found = depths(&spans);
         assert_eq!(found.first(), Some(&("span 1".to_owned(), 0)));
         assert!(found.contains(&("span 3".to_owned(), 2)) && found.len() == 4, "{found:?}");
@@ -271,7 +274,8 @@ pub(super) mod tests {
 
     #[test]
     fn many_spans_are_shown_a_part_at_a_time_and_bars_stay_within() {
-        let spans: Vec<(RawSpan, Reading)> = (0..=250).map(|id| span((id % 250) as u8 + 1, None, id, if id == 7 { 0 } else { id + 900 })).collect();
+        let spans: Vec<(RawSpan, Reading)> =
+            (0..=250).map(|id| span((id % 250) as u8 + 1, None, id, if id == 7 { 0 } else { id + 900 })).collect();
         let part = waterfall("t", &spans, None, false);
         assert_eq!((part.rows.len(), part.more), (ROWS, 51));
         for row in waterfall("t", &spans, None, true).rows {

@@ -79,7 +79,8 @@ struct Source<'a> {
 }
 
 fn sources<'a>(trace: &'a Trace, evaluation: Option<&'a Evaluation>) -> Vec<Source<'a>> {
-    let source = |name: &str, title: &str, text: &'a str| Source { name: name.to_owned(), title: title.to_owned(), text };
+    let source =
+        |name: &str, title: &str, text: &'a str| Source { name: name.to_owned(), title: title.to_owned(), text };
     let mut all = Vec::new();
     all.extend(trace.input.as_deref().map(|text| source("input", "Input", text)));
     let judged = evaluation.and_then(|evaluation| evaluation.output_text.as_deref()).filter(|text| !text.is_empty());
@@ -119,7 +120,9 @@ pub(super) fn story(trace: &Trace, evaluation: Option<&Evaluation>) -> Story {
     let mut story =
         Story { blocks: Vec::new(), failed: Vec::new(), passed: Vec::new(), skipped: Vec::new(), unmarked: None };
     let mut number = 0;
-    for (evaluation, result) in evaluation.iter().flat_map(|one| one.rule_results.iter().map(move |result| (one, result))) {
+    for (evaluation, result) in
+        evaluation.iter().flat_map(|one| one.rule_results.iter().map(move |result| (one, result)))
+    {
         let has_failed = !result.passed && !result.skipped;
         let counts = is_of(trace, evaluation, result);
         let mut said = said(result);
@@ -130,7 +133,9 @@ pub(super) fn story(trace: &Trace, evaluation: Option<&Evaluation>) -> Story {
             if let Some(spots) = at.and_then(|at| spots.get_mut(at)) {
                 spots.push(Spot { number, start: *start, end: *end });
             } else if !counts {
-                story.unmarked = Some("An earlier version of this trace was judged; what it saw cannot be marked in the newer text.");
+                story.unmarked = Some(
+                    "An earlier version of this trace was judged; what it saw cannot be marked in the newer text.",
+                );
             }
             said.notes.push(Note {
                 number,
@@ -160,7 +165,9 @@ fn said(result: &RuleResult) -> Said {
     let also = result.evidence.iter().filter_map(|evidence| match evidence {
         Evidence::Span { .. } => None,
         Evidence::Pattern { name, count } => Some(format!("{name}: {count} ×")),
-        Evidence::ToolCall { index, tool_name, label } => Some(format!("tool call {} ({tool_name}): {label}", index + 1)),
+        Evidence::ToolCall { index, tool_name, label } => {
+            Some(format!("tool call {} ({tool_name}): {label}", index + 1))
+        }
         Evidence::Count { stat, unit, value, threshold, .. } => {
             let threshold = threshold.map(|threshold| format!(", threshold {threshold}")).unwrap_or_default();
             Some(format!("{stat}: {value} {unit}{threshold}"))

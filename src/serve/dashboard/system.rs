@@ -13,8 +13,23 @@ use crate::tools::Caller;
 
 /// Parts of names of counters that rise when something was not taken, not kept or not sent.
 const LOSSES: [&str; 17] = [
-    "refused", "failed", "rejected", "dropped", "not_accepted", "lost", "unkept", "damaged", "failures", "set_aside",
-    "unreadable", "poisoned", "panics", "ignored", "evicted", "quarantined", "restarts",
+    "refused",
+    "failed",
+    "rejected",
+    "dropped",
+    "not_accepted",
+    "lost",
+    "unkept",
+    "damaged",
+    "failures",
+    "set_aside",
+    "unreadable",
+    "poisoned",
+    "panics",
+    "ignored",
+    "evicted",
+    "quarantined",
+    "restarts",
 ];
 
 /// Counters that such names have although nothing was lost.

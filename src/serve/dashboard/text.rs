@@ -133,8 +133,11 @@ mod tests {
     use super::*;
 
     fn marked(text: &str, spots: &[(usize, usize)]) -> Vec<(String, Vec<usize>)> {
-        let spots: Vec<Spot> =
-            spots.iter().enumerate().map(|(at, (start, end))| Spot { number: at + 1, start: *start, end: *end }).collect();
+        let spots: Vec<Spot> = spots
+            .iter()
+            .enumerate()
+            .map(|(at, (start, end))| Spot { number: at + 1, start: *start, end: *end })
+            .collect();
         let pieces = Marked::of(text, &spots).pieces;
         pieces.into_iter().map(|piece| (piece.text.to_string(), piece.within)).collect()
     }
@@ -176,7 +179,10 @@ mod tests {
         let long = "é".repeat(CHARS_MAX + 5);
         let marked = Marked::of(&long, &[Spot { number: 1, start: CHARS_MAX - 1, end: CHARS_MAX + 3 }]);
         assert_eq!(marked.cut_from, Some(CHARS_MAX + 5));
-        assert_eq!(marked.pieces.last().map(|piece| (piece.text.to_string(), piece.is_marked)), Some(("é".into(), true)));
+        assert_eq!(
+            marked.pieces.last().map(|piece| (piece.text.to_string(), piece.is_marked)),
+            Some(("é".into(), true))
+        );
     }
 
     #[test]

@@ -290,18 +290,15 @@ fn costs(trace: &Trace) -> (Vec<Cost>, String) {
     }
     let calls = format!("{} of {} model calls have a price.", parts.priced_calls, parts.calls);
     let unpriced: Vec<String> = parts.unpriced_models.iter().map(|model| Words::brief(model, 80).to_string()).collect();
-    let lack = if unpriced.is_empty() { String::new() } else { format!(" No price is known for {}.", unpriced.join(", ")) };
+    let lack =
+        if unpriced.is_empty() { String::new() } else { format!(" No price is known for {}.", unpriced.join(", ")) };
     (lines, format!("{source} {calls}{lack}"))
 }
 
-fn judgement(
-    fields: &Fields,
-    path: &str,
-    one: &Evaluation,
-    chosen: Option<&Evaluation>,
-    now: Timestamp,
-) -> Judgement {
-    let counted = |holds: fn(&iris_core::model::RuleResult) -> bool| one.rule_results.iter().filter(|result| holds(result)).count();
+fn judgement(fields: &Fields, path: &str, one: &Evaluation, chosen: Option<&Evaluation>, now: Timestamp) -> Judgement {
+    let counted = |holds: fn(&iris_core::model::RuleResult) -> bool| {
+        one.rule_results.iter().filter(|result| holds(result)).count()
+    };
     Judgement {
         link: fields.link(path, &[("evaluation", &one.id)]) + "#rules",
         when: format::when(now, one.created_at),

@@ -167,7 +167,9 @@ fn inputs(fields: &Fields) -> Vec<Field> {
         ("min_score", "Score from", "0"),
         ("max_score", "Score to", "1"),
     ];
-    all.into_iter().map(|(name, label, hint)| Field { name, label, hint, value: Words::of(fields.text(name)) }).collect()
+    all.into_iter()
+        .map(|(name, label, hint)| Field { name, label, hint, value: Words::of(fields.text(name)) })
+        .collect()
 }
 
 /// The state that a row's verdict has.
