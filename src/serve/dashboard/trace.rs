@@ -72,6 +72,7 @@ struct Page {
     warnings: Vec<&'static str>,
     tiles: Vec<(&'static str, String)>,
     facts: Vec<Fact>,
+    metadata: Option<Words>,
     story: Story,
     turns: Vec<Turn>,
     calls: Vec<Call>,
@@ -141,6 +142,7 @@ fn page(frame: Frame, fields: &Fields, whole: &Whole, chosen: Option<SpanId>, no
         warnings: warnings(trace, whole),
         tiles: tiles(trace, evaluation),
         facts: facts(trace),
+        metadata: metadata(trace),
         story: story::story(trace, evaluation),
         turns: messages(whole),
         calls,
@@ -203,13 +205,12 @@ fn facts(trace: &Trace) -> Vec<Fact> {
         fact("Environment", trace.environment.as_deref(), None),
         fact("Version", trace.service_version.as_deref(), None),
     ];
-    let mut facts: Vec<Fact> = all.into_iter().flatten().collect();
-    let metadata = trace.metadata.iter().take(ATTRIBUTES_MAX).next().is_some();
-    if metadata {
-        let text = serde_json::to_string(&trace.metadata).unwrap_or_default();
-        facts.push(Fact { name: "Metadata", value: Words::brief(&text, 2000), link: None });
-    }
-    facts
+    all.into_iter().flatten().collect()
+}
+
+/// What was attached to a trace, when anything was.
+fn metadata(trace: &Trace) -> Option<Words> {
+    (!trace.metadata.is_empty()).then(|| story::value(&serde_json::Value::Object(trace.metadata.clone())))
 }
 
 /// The messages of the last model call, which carries the conversation before it.
