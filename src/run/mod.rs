@@ -115,7 +115,7 @@ impl Sidecar {
         let ops_tls = ops_tls(&config)?;
         let web = listen("web", "web.listen", config.web.listen).await?;
         let ops_listener = listen("ops", "ops.listen", config.ops.listen).await?;
-        let spans = Some(serve::Spans { inlet: inlet.clone(), admission: admission.clone() });
+        let spans = serve::Spans { inlet: inlet.clone(), admission: admission.clone() };
         let doors = Doors::open(&config.receive, &config.keys, inlet, admission.clone(), memory).await?;
         let forwarder = target.map(|target| forward::start(&journal, &target, None, &deleted, &ending)).transpose()?;
         for lane in Lane::ALL.into_iter().filter(|_| is_alone && forwarder.is_none()) {
@@ -138,8 +138,7 @@ impl Sidecar {
             facts: facts(&config, web.as_ref(), forwarder.is_some(), export, redactor),
             judging,
         });
-        let within = config.erase.within();
-        let eraser = Eraser::new(home.path(), journal.clone(), deleted.clone(), within, telemetry::now);
+        let eraser = Eraser::new(home.path(), journal.clone(), deleted.clone(), config.erase.within(), telemetry::now);
         tasks.spawn(eraser.run(closing.clone()));
         let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
         let restarts = Arc::new(AtomicU64::new(0));
@@ -154,11 +153,11 @@ impl Sidecar {
             home_bytes_max: config.retention.bytes_max,
         });
         let ops = state::ops(&rooms);
-        let beside = serve::Beside { spans, around: state::around(&rooms, shown_doors(&config, &runtime)) };
+        let around = state::around(&rooms, shown_doors(&config, &runtime));
         if let Some(listener) = ops_listener {
             tasks.spawn(watched("ops", ops::serve(listener, ops_tls, Arc::clone(&ops), ending.clone())));
         }
-        serve_questions(web, beside, &app, &config, &home, (&tasks, &closing));
+        serve_questions(web, serve::Beside { spans: Some(spans), around }, &app, &config, &home, (&tasks, &closing));
         home.announce(&runtime)?;
         ops.set_ready(true);
         let (app_of_store, home_path) = (Arc::clone(&app), home.path().to_owned());

@@ -167,10 +167,11 @@ async function evidence() {
   const { page, visit, context } = await fresh("light");
   for (const name of ["plain", "emoji", "rtl"]) {
     await visit(`/traces/${told.traces[name]}`);
-    const marked = await page.locator("[data-text=Output] mark").allTextContents();
-    assert.equal(marked[0], SECRET, name);
-    const note = await page.locator("[data-text=Output] mark + sup a").first().getAttribute("href");
-    assert.ok((await page.textContent(note)).includes("email"), name);
+    const note = await page.locator("li[id^=note-]", { has: page.locator("bdi", { hasText: /^email$/ }) }).first().getAttribute("id");
+    const number = note.replace("note-", "");
+    const marked = await page.locator(`[data-text=Output] mark[data-notes~="${number}"]`).allTextContents();
+    assert.equal(marked.join(""), SECRET, name);
+    assert.equal(await page.locator(`[data-text=Output] sup a[href="#${note}"]`).count(), 1, name);
   }
   const box = await page.locator("[data-text=Output]").evaluate((one) => getComputedStyle(one).direction);
   assert.equal(box, "rtl", "a text that begins from the right runs from the right");

@@ -46,6 +46,9 @@ struct Cost {
     usd: String,
 }
 
+/// An event of a span: its name, when it was, and its attributes.
+type Event = (Words, String, Vec<(Words, Words)>);
+
 /// The span that was chosen.
 struct Chosen {
     name: Words,
@@ -53,7 +56,7 @@ struct Chosen {
     facts: Vec<(&'static str, Words)>,
     attributes: Vec<(Words, Words)>,
     resource: Vec<(Words, Words)>,
-    events: Vec<(Words, String, Vec<(Words, Words)>)>,
+    events: Vec<Event>,
     cut: usize,
 }
 
