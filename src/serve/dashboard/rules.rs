@@ -220,6 +220,7 @@ fn shown(rule: &RosterEntry) -> BuiltIn {
         source: match proof("source").and_then(Value::as_str) {
             Some("independent") => "labelled by others",
             Some(_) => "own cases",
+            None if matches!(rule.kind.as_str(), "measurement" | "policy") => "follows its definition",
             None => "not measured",
         },
     }
