@@ -155,10 +155,14 @@ pub struct SessionRow {
 /// What all evaluations of one trace said: bundle and state, each pair once.
 pub type Said = (TraceId, EvalType, VerdictState);
 
-const FIGURES: &str = "count(*), count(*) FILTER (v.state = 'pass'), count(*) FILTER (v.state = 'fail'), \
-     count(*) FILTER (v.state = 'unknown'), count(*) FILTER (w.failed), sum(w.cost_usd), \
-     CAST(sum(w.prompt_tokens) AS UBIGINT), CAST(sum(w.completion_tokens) AS UBIGINT), \
-     quantile_cont(w.latency_ms, 0.5), quantile_cont(w.latency_ms, 0.95)";
+const FIGURES: &str = "count(*) AS traces, count(*) FILTER (x.state = 'pass'), count(*) FILTER (x.state = 'fail'), \
+     count(*) FILTER (x.state = 'unknown'), count(*) FILTER (x.failed), sum(x.cost_usd), \
+     CAST(sum(x.prompt_tokens) AS UBIGINT), CAST(sum(x.completion_tokens) AS UBIGINT), \
+     quantile_cont(x.latency_ms, 0.5), quantile_cont(x.latency_ms, 0.95)";
+
+/// What `grouping` says of a row that is about one step, and of one that is about one name.
+const STEPS: i64 = 0b01;
+const NAMES: i64 = 0b10;
 
 /// The traces of a window and the latest evaluation of each, as `w` and `v`.
 struct Common {
@@ -222,24 +226,31 @@ pub(super) fn series(
     by: By,
 ) -> Result<Series, Error> {
     let common = Common::of(tenant, window);
-    let joined = "FROM w LEFT JOIN v ON v.trace_id = w.trace_id";
-    let total = common.rows(reader, &format!("SELECT {FIGURES} {joined}"), |row| figures(row, 0))?;
-    let points = common.rows(
-        reader,
-        &format!(
-            "SELECT epoch_us(date_trunc('{}', w.timestamp)) AS begun, {FIGURES} {joined} GROUP BY begun ORDER BY begun DESC LIMIT {POINTS_MAX}",
-            step.unit()
-        ),
-        |row| Ok((timestamp(row.get(0)?, 0), figures(row, 1)?)),
-    )?;
-    let names = common.rows(
-        reader,
-        &format!(
-            "SELECT w.{0}, {FIGURES} {joined} GROUP BY w.{0} ORDER BY count(*) DESC, w.{0} LIMIT {NAMES_MAX}",
-            by.column()
-        ),
-        |row| Ok((row.get(0)?, figures(row, 1)?)),
-    )?;
+    // All together, by step and by name in one pass: which of them a row is, `grouping` says.
+    let sql = format!(
+        "SELECT grouping(x.begun, x.name) AS which, epoch_us(x.begun) AS begun, x.name, {FIGURES} FROM (SELECT w.*, v.state, \
+         date_trunc('{}', w.timestamp) AS begun, w.{} AS name FROM w LEFT JOIN v ON v.trace_id = w.trace_id) x \
+         GROUP BY GROUPING SETS ((), (x.begun), (x.name)) \
+         QUALIFY row_number() OVER (PARTITION BY which ORDER BY CASE which WHEN {STEPS} THEN epoch_us(x.begun) ELSE count(*) END DESC, \
+         x.name) <= CASE which WHEN {NAMES} THEN {NAMES_MAX} ELSE {POINTS_MAX} END",
+        step.unit(),
+        by.column()
+    );
+    type Grouped = (i64, Option<i64>, Option<String>, Figures);
+    let rows: Vec<Grouped> =
+        common.rows(reader, &sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, figures(row, 3)?)))?;
+    let (mut total, mut points, mut names) = (Figures::default(), Vec::new(), Vec::new());
+    for (which, begun, name, figures) in rows {
+        match (which, begun) {
+            (STEPS, Some(begun)) => points.push((timestamp(begun, 0), figures)),
+            (NAMES, _) => names.push((name, figures)),
+            _ => total = figures,
+        }
+    }
+    points.sort_by_key(|(time, _)| *time);
+    names.sort_by(|(one, more), (two, less)| {
+        less.traces.cmp(&more.traces).then_with(|| (one.is_none(), one).cmp(&(two.is_none(), two)))
+    });
     let sets: Vec<(String, u64)> = common.rows(
         reader,
         &format!(
@@ -248,8 +259,7 @@ pub(super) fn series(
         ),
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
-    let points = points.into_iter().rev().collect();
-    Ok(Series { total: total.into_iter().next().unwrap_or_default(), points, names, rules: counted(&sets) })
+    Ok(Series { total, points, names, rules: counted(&sets) })
 }
 
 /// How often each rule is among the failed ones.
@@ -275,9 +285,9 @@ pub(super) fn sessions(
     offset: u64,
 ) -> Result<Vec<SessionRow>, Error> {
     let sql = format!(
-        "SELECT w.session_id, epoch_us(min(w.timestamp)), epoch_us(max(w.timestamp)) AS last, arg_max(w.agent_name, w.timestamp), \
-         count(DISTINCT w.agent_name), {FIGURES} FROM w LEFT JOIN v ON v.trace_id = w.trace_id WHERE w.session_id IS NOT NULL \
-         GROUP BY w.session_id ORDER BY last DESC, w.session_id LIMIT {limit} OFFSET {offset}"
+        "SELECT x.session_id, epoch_us(min(x.timestamp)), epoch_us(max(x.timestamp)) AS last, arg_max(x.agent_name, x.timestamp), \
+         count(DISTINCT x.agent_name), {FIGURES} FROM (SELECT w.*, v.state FROM w LEFT JOIN v ON v.trace_id = w.trace_id) x \
+         WHERE x.session_id IS NOT NULL GROUP BY x.session_id ORDER BY last DESC, x.session_id LIMIT {limit} OFFSET {offset}"
     );
     Common::of(tenant, window).rows(reader, &sql, |row| {
         Ok(SessionRow {
