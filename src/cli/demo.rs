@@ -193,6 +193,7 @@ fn short(text: &str, limit: usize) -> String {
 }
 
 fn addresses(out: &mut io::Stdout, runtime: &Runtime, web: &str) -> io::Result<()> {
+    writeln!(out, "dashboard   http://{web}/")?;
     writeln!(out, "traces      http://{web}/api/v1/traces")?;
     writeln!(out, "MCP         http://{web}/mcp")?;
     writeln!(out, "state       http://{}/readyz?full", shown(runtime.ops.as_ref()))?;

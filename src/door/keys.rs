@@ -175,6 +175,17 @@ impl Keys {
         }
         about(headers, found.ok_or(Unwelcome::Wrong)?)
     }
+
+    /// Who holds the key of which this is the SHA-256: for whoever showed it before.
+    pub fn holder(&self, digest: &[u8; 32]) -> Option<Arc<Holder>> {
+        let mut found = None;
+        for (known, holder) in &self.known {
+            if known.ct_eq(digest).into() {
+                found = Some(Arc::clone(holder));
+            }
+        }
+        found
+    }
 }
 
 /// The keys of one door, read again when a file that holds one changes. Clones share them.
@@ -275,6 +286,8 @@ mod tests {
         assert_eq!(keys.admit(&headers("s2")).unwrap().tenant.as_str(), "blue");
         assert_eq!(keys.admit(&headers("s3")).unwrap_err(), Unwelcome::Wrong);
         assert_eq!(keys.admit(&HeaderMap::new()).unwrap_err(), Unwelcome::Missing);
+        let by_digest = |key: &str| keys.holder(&Sha256::digest(key).into()).map(|holder| holder.name.clone());
+        assert_eq!((by_digest("s1").as_deref(), by_digest("s3")), (Some("one"), None));
     }
 
     /// Guarantees: a gateway's key speaks for the tenant that the header names, and for its own without one; a name that

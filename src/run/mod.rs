@@ -140,12 +140,11 @@ impl Sidecar {
             facts: facts(&config, web.as_ref(), forwarder.is_some(), export, redactor),
             judging,
         });
-        let within = config.erase.within();
-        let eraser = Eraser::new(home.path(), journal.clone(), deleted.clone(), within, telemetry::now);
+        let eraser = Eraser::new(home.path(), journal.clone(), deleted.clone(), config.erase.within(), telemetry::now);
         tasks.spawn(eraser.run(closing.clone()));
         let runtime = describe(&doors, web.as_ref(), ops_listener.as_ref())?;
         let life = Arc::new(Life::default());
-        let ops = state::ops(state::Rooms {
+        let rooms = Arc::new(state::Rooms {
             app: Arc::clone(&app),
             counters,
             admission,
@@ -155,15 +154,16 @@ impl Sidecar {
             home: home.path().to_owned(),
             home_bytes_max: config.retention.bytes_max,
         });
+        let ops = state::ops(&rooms);
+        let around = state::around(&rooms, shown_doors(&config, &runtime));
         if let Some(listener) = ops_listener {
             tasks.spawn(watched("ops", ops::serve(listener, ops_tls, Arc::clone(&ops), ending.clone())));
         }
-        serve_questions(web, spans, &app, &config, &home, (&tasks, &closing));
+        serve_questions(web, serve::Beside { spans: Some(spans), around }, &app, &config, &home, (&tasks, &closing));
         home.announce(&runtime)?;
         ops.set_ready(true);
-        let (app_of_store, home_path) = (Arc::clone(&app), home.path().to_owned());
-        let opening = Opening { app: app_of_store, config, home: home_path, deleted, telling, life };
-        let ends = opening::Ends { closing: closing.clone(), told: told.clone() };
+        let (path, ends) = (home.path().to_owned(), opening::Ends { closing: closing.clone(), told: told.clone() });
+        let opening = Opening { app: Arc::clone(&app), config, home: path, deleted, telling, life };
         tasks.spawn(opening.run(ends, tasks.clone()));
         tracing::info!(grpc = runtime.grpc, http = runtime.http, web = runtime.web, ops = runtime.ops, "ready");
         Ok(Self { app, journal, doors, forwarder, verdicts, ops, runtime, closing, ending, told, tasks, home })
@@ -292,7 +292,7 @@ async fn targets(config: &Config) -> anyhow::Result<(Option<Target>, Option<Targ
 /// Serves the web door, when it is open, and the local socket.
 fn serve_questions(
     web: Option<TcpListener>,
-    spans: serve::Spans,
+    beside: serve::Beside,
     app: &Arc<App>,
     config: &Config,
     home: &Home,
@@ -301,8 +301,7 @@ fn serve_questions(
     let message_bytes_max = config.mcp.message_bytes();
     if let Some(listener) = web {
         let (app, closing, web, keys) = (Arc::clone(app), closing.clone(), config.web.clone(), config.keys.clone());
-        let serving =
-            async move { serve::serve(listener, &web, &keys, message_bytes_max, app, Some(spans), closing).await };
+        let serving = async move { serve::serve(listener, &web, &keys, message_bytes_max, app, beside, closing).await };
         tasks.spawn(watched("web", serving));
     }
     let (folder, app, closing) = (home.path().to_owned(), Arc::clone(app), closing.clone());
@@ -382,6 +381,17 @@ fn facts(
         export,
         erase_within: config.erase.within(),
         redactor,
+    }
+}
+
+/// The doors for spans as an SDK is told of them.
+fn shown_doors(config: &Config, runtime: &Runtime) -> serve::Doors {
+    let scheme = |tls: &door::TlsConfig| if tls.is_on() { "https" } else { "http" };
+    let shown = |address: Option<&String>, tls| address.map(|address| format!("{}://{address}", scheme(tls)));
+    serve::Doors {
+        grpc: shown(runtime.grpc.as_ref(), &config.receive.tls),
+        http: shown(runtime.http.as_ref(), &config.receive.tls),
+        ops: shown(runtime.ops.as_ref(), &config.ops.tls),
     }
 }
 

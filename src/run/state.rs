@@ -18,6 +18,7 @@ use crate::ingest::{
 use crate::journal::{Journal, LaneStatus};
 use crate::ops::{Family, Kind, Ops, Sample};
 use crate::rulebook::FileStatus;
+use crate::serve;
 use crate::store;
 use crate::tools::{App, Backend};
 
@@ -219,10 +220,28 @@ pub(super) struct Rooms {
 }
 
 /// The ops door over the running rooms.
-pub(super) fn ops(rooms: Rooms) -> Arc<Ops> {
-    let rooms = Arc::new(rooms);
-    let (for_ready, for_state) = (Arc::clone(&rooms), Arc::clone(&rooms));
+pub(super) fn ops(rooms: &Arc<Rooms>) -> Arc<Ops> {
+    let (rooms, for_ready, for_state) = (Arc::clone(rooms), Arc::clone(rooms), Arc::clone(rooms));
     Ops::new(move || for_ready.obstacle(), move || for_state.state(), move || rooms.families())
+}
+
+/// What the dashboard tells of the running rooms.
+pub(super) fn around(rooms: &Arc<Rooms>, doors: serve::Doors) -> serve::Around {
+    let (for_state, rooms) = (Arc::clone(rooms), Arc::clone(rooms));
+    let counter = |family: &Family, sample: Sample| serve::Counter {
+        name: family.name,
+        help: family.help,
+        labels: sample.labels,
+        value: sample.value,
+    };
+    let counters = move || {
+        let counters = rooms.families().into_iter().flat_map(|mut family| {
+            let samples = std::mem::take(&mut family.samples);
+            samples.into_iter().map(|sample| counter(&family, sample)).collect::<Vec<_>>()
+        });
+        counters.collect()
+    };
+    serve::Around { doors, state: Arc::new(move || for_state.state()), counters: Arc::new(counters) }
 }
 
 impl Rooms {

@@ -11,12 +11,16 @@ use axum::response::{IntoResponse, Response};
 use iris_core::contract::Scope;
 use iris_core::model::Tenant;
 
-use super::{Anonymous, Config, in_json, message};
+use super::dashboard::session::{Digest, Sessions};
+use super::{Anonymous, Config, dashboard, in_json, message};
 use crate::door::{Guard, Holder, KeyConfig, KeyRing, Rate, Unwelcome};
 use crate::tools::Caller;
 
 /// The name under which everybody without a key is counted.
 const NOBODY: &str = "";
+
+/// Keys that may be tried in a minute to sign in.
+const SIGN_INS: u32 = 120;
 
 /// Who may enter.
 #[derive(Clone)]
@@ -26,6 +30,8 @@ pub(super) struct Gate {
     anonymous: Anonymous,
     mcp: Arc<Rate>,
     api: Arc<Rate>,
+    sign_ins: Arc<Rate>,
+    sessions: Arc<Sessions>,
 }
 
 impl Gate {
@@ -47,7 +53,41 @@ impl Gate {
             anonymous: config.anonymous,
             mcp: Arc::new(Rate::per_minute(config.rate_limit.mcp)),
             api: Arc::new(Rate::per_minute(config.rate_limit.api)),
+            sign_ins: Arc::new(Rate::per_minute(SIGN_INS)),
+            sessions: Arc::new(Sessions::new(address.port(), config.tls.is_on(), crate::telemetry::random)),
         })
+    }
+
+    /// The browsers that are signed in.
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// How often signing in may be tried.
+    pub(super) fn sign_ins(&self) -> &Rate {
+        &self.sign_ins
+    }
+
+    /// Whether callers need a key.
+    pub(super) fn asks_for_keys(&self) -> bool {
+        !self.keys.now().is_empty()
+    }
+
+    /// Who holds the key of which this is the digest.
+    pub(super) fn holder(&self, key: &Digest) -> Option<Arc<Holder>> {
+        self.keys.now().holder(key)
+    }
+
+    /// Who looks at a page: whoever shows a key, is signed in, or needs no key.
+    fn visit(&self, request: &Request) -> Result<(Caller, String, dashboard::Visitor), Unwelcome> {
+        let found = self.sessions.find(request.headers()).filter(|_| self.asks_for_keys());
+        let found = found.and_then(|(session, key)| Some((session, self.holder(&key)?)));
+        if let Some((session, holder)) = found {
+            let visitor = dashboard::Visitor { session: Some(session), key: Some(holder.name.clone()) };
+            return Ok((Caller::from(&*holder), holder.name.clone(), visitor));
+        }
+        let (caller, name) = self.admit(request)?;
+        Ok((caller, name, dashboard::Visitor::default()))
     }
 
     /// Who asks, and the name that is counted.
@@ -71,11 +111,18 @@ pub(super) async fn enter(State(gate): State<Gate>, mut request: Request, next: 
     if let Err(refused) = gate.guard.check(request.uri(), request.headers()) {
         return refusal(StatusCode::FORBIDDEN, &refused.to_string(), is_mcp);
     }
+    let is_page = dashboard::is_page(request.uri().path());
     if !is_open(request.uri().path()) {
-        let (caller, name) = match gate.admit(&request) {
+        let admitted = match is_page {
+            true => gate.visit(&request),
+            false => gate.admit(&request).map(|(caller, name)| (caller, name, dashboard::Visitor::default())),
+        };
+        let (caller, name, visitor) = match admitted {
             Ok(admitted) => admitted,
+            Err(Unwelcome::Missing) if is_page => return dashboard::to_sign_in(&request),
             Err(unwelcome) => return unwelcomed(unwelcome, is_mcp),
         };
+        request.extensions_mut().insert(visitor);
         let rate = if is_mcp { &gate.mcp } else { &gate.api };
         if let Err(wait) = rate.take(&name) {
             return too_often(wait, is_mcp);
@@ -83,16 +130,16 @@ pub(super) async fn enter(State(gate): State<Gate>, mut request: Request, next: 
         request.extensions_mut().insert(caller);
     }
     let response = next.run(request).await;
-    let mut response = in_json(response, is_mcp).await;
+    let mut response = if is_page { response } else { in_json(response, is_mcp).await };
     response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response
 }
 
-/// What is answered without a key: the health check, and where clients ask whether there is an authorization server.
+/// What is answered without a key: the health check, where one signs in and what that page loads, and where clients ask whether there is an authorization server.
 /// There is none, and only a plain 404 says so: at a 401 they would try to register.
 fn is_open(path: &str) -> bool {
     let is_sought = ["/.well-known/", "/mcp/.well-known/"].iter().any(|folder| path.starts_with(folder));
-    is_sought || matches!(path, "/api/v1/health" | "/register")
+    is_sought || matches!(path, "/api/v1/health" | "/register") || dashboard::is_open(path)
 }
 
 fn unwelcomed(unwelcome: Unwelcome, is_mcp: bool) -> Response {

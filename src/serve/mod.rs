@@ -1,9 +1,10 @@
-//! The web door: MCP over streamable HTTP, the HTTP API, and MCP for local processes over a socket.
+//! The web door: MCP over streamable HTTP, the HTTP API, the dashboard, and MCP for local processes over a socket.
 //!
 //! Transports only: what is asked goes to [`crate::tools`], what comes back is written down. Host, Origin and key are
 //! checked before a body is read.
 
 mod api;
+mod dashboard;
 mod gate;
 mod lines;
 mod mcp;
@@ -37,6 +38,7 @@ use crate::door::{self, KeyConfig, Listen, TlsConfig};
 use crate::tools::{App, Caller};
 use gate::{Gate, enter, refusal};
 
+pub use dashboard::{Around, Counter, Doors};
 pub use mcp::{Config as McpConfig, Mcp};
 pub use message::LIMIT_SETTING;
 #[cfg(any(test, fuzzing))]
@@ -147,7 +149,16 @@ impl Config {
     }
 }
 
-/// Serves the web door until `cancel`. `spans` is where OTLP goes that comes in by it.
+/// What the web door serves beside the tools.
+#[derive(Clone, Default)]
+pub struct Beside {
+    /// Where OTLP goes that comes in by it.
+    pub spans: Option<Spans>,
+    /// What the dashboard tells of the process.
+    pub around: Around,
+}
+
+/// Serves the web door until `cancel`.
 ///
 /// # Errors
 /// When a key cannot be read, or the listener fails.
@@ -157,7 +168,7 @@ pub async fn serve(
     keys: &[KeyConfig],
     message_bytes_max: usize,
     app: Arc<App>,
-    spans: Option<Spans>,
+    beside: Beside,
     cancel: CancellationToken,
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
@@ -171,8 +182,9 @@ pub async fn serve(
     let mut router = Router::new()
         .route("/mcp", mcp.clone())
         .route("/mcp/", mcp)
-        .nest("/api/v1", api::routes(Arc::clone(&app), message_bytes_max));
-    if let Some(spans) = spans {
+        .nest("/api/v1", api::routes(Arc::clone(&app), message_bytes_max))
+        .merge(dashboard::routes(Arc::clone(&app), gate.clone(), beside.around));
+    if let Some(spans) = beside.spans {
         router = router.route("/v1/traces", otlp::routes(app, spans, message_bytes_max));
     }
     let router = router.fallback(api::no_route).layer(from_fn_with_state(gate, enter));

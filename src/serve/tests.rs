@@ -14,7 +14,7 @@ mod cases;
 
 const LIMIT: usize = 100_000;
 
-fn app(home: &std::path::Path) -> Arc<App> {
+pub(super) fn app(home: &std::path::Path) -> Arc<App> {
     let (journal, _) = Journal::open(home, &crate::journal::Config::default(), false, Arc::new(RealDisk)).unwrap();
     Arc::new(App {
         rulebook: Rulebook::open(home),
@@ -36,10 +36,15 @@ async fn open(home: &std::path::Path, key: Option<&str>) -> (SocketAddr, Cancell
 }
 
 /// Serves `app` on a free port.
-async fn open_app(app: Arc<App>, config: Config, keys: Vec<KeyConfig>, stop: CancellationToken) -> SocketAddr {
+pub(super) async fn open_app(
+    app: Arc<App>,
+    config: Config,
+    keys: Vec<KeyConfig>,
+    stop: CancellationToken,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
-    tokio::spawn(async move { serve(listener, &config, &keys, LIMIT, app, None, stop).await });
+    tokio::spawn(async move { serve(listener, &config, &keys, LIMIT, app, Beside::default(), stop).await });
     to
 }
 
@@ -49,7 +54,7 @@ async fn with_a_key_set_every_request_needs_it() {
     let home = tempfile::tempdir().unwrap();
     let (to, _cancel) = open(home.path(), Some("s3cret")).await;
     let key = ("authorization", "Bearer s3cret");
-    for path in ["/api/v1/tools", "/api/v1/traces", "/mcp", "/nowhere"] {
+    for path in ["/api/v1/tools", "/api/v1/traces", "/mcp", "/nowhere", "/v1/traces"] {
         let (status, answer) = get(to, path, &[]).await;
         assert!(status == 401 && answer.contains("www-authenticate: Bearer"), "{path}: {answer}");
         assert_eq!(get(to, path, &[("authorization", "Bearer wrong")]).await.0, 403, "{path}");

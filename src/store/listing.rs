@@ -19,6 +19,8 @@ pub struct EvaluationQuery {
     pub since: Option<Timestamp>,
     /// Made at this time or earlier.
     pub until: Option<Timestamp>,
+    /// Only those that a call made, not the sidecar by itself.
+    pub by_call: bool,
     /// At most this many.
     pub limit: u32,
     /// How many to leave out first.
@@ -61,6 +63,9 @@ pub(super) fn list(reader: &Reader<'_>, tenant: &Tenant, query: &EvaluationQuery
     let mut filter = Filter { sql: "FROM evaluations WHERE tenant = ?".to_owned(), bound: vec![tenant] };
     if let Some(eval_type) = query.eval_type {
         filter.and("eval_type = ?", Value::Text(eval_type.as_str().to_owned()));
+    }
+    if query.by_call {
+        filter.sql.push_str(" AND NOT inline");
     }
     if let Some(passed) = query.passed {
         filter.and("passed = ?", Value::Boolean(passed));

@@ -38,6 +38,7 @@ mod retention;
 mod rewrite;
 mod salvage;
 mod schema;
+mod series;
 mod shapes;
 mod soon;
 mod spans;
@@ -55,7 +56,6 @@ mod writer;
 pub(crate) use sql::fuzzed as fuzzed_sql;
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -79,13 +79,14 @@ pub use query::{Bounds, Loaded, Part, TraceQuery};
 pub use retention::Retention;
 pub use rewrite::Erase;
 pub use salvage::{Salvaged, salvage};
+pub use series::{By, Figures, NAMES_MAX, POINTS_MAX, Said, Series, SessionRow, Step, Window};
 pub use sql::{FUNCTIONS as SQL_FUNCTIONS, Found, VIEWS as SQL_VIEWS, View};
 pub use standing::Standing;
 pub use status::Status;
 pub use track::{Settled, Through};
 
 use beside::Beside;
-use reader::{Reader, Readers};
+use reader::Readers;
 use writer::{Command, Writer};
 
 /// Messages that wait for the writer before senders do.
@@ -335,47 +336,6 @@ impl Store {
         self.ask(|done| Command::Write(Box::new(write), done)).await
     }
 
-    /// Stores what a tool wrote together with what others write meanwhile, and returns without its COMMIT: the next
-    /// read through a handle of this store waits for it. While commits fail it waits as [`Store::write`] does. Only
-    /// for what is in the journal.
-    ///
-    /// # Errors
-    /// As [`Store::write`] while commits fail, and [`Error::Closed`].
-    pub async fn write_soon(&self, write: ToolWrite) -> Result<(), Error> {
-        let shared = &self.inner.shared;
-        if shared.status().failed.is_some() {
-            return self.write(write).await;
-        }
-        shared.soon.fetch_add(1, Ordering::SeqCst);
-        let sent = self.inner.awaited.send(Command::Soon(Box::new(write))).await;
-        sent.map_err(|_| {
-            shared.landed(1);
-            Error::Closed
-        })
-    }
-
-    /// Reads, after what was handed over before is committed.
-    async fn read<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Reader<'_>) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        self.settle().await?;
-        self.inner.readers.read(work).await
-    }
-
-    /// Waits until what tools handed over is committed, or waits elsewhere because it cannot be.
-    async fn settle(&self) -> Result<(), Error> {
-        if self.inner.shared.soon.load(Ordering::SeqCst) == 0 {
-            return Ok(());
-        }
-        let most = self.inner.readers.deadline();
-        match tokio::time::timeout(most, self.ask(Command::Settle)).await {
-            // Why it could not be committed is in the status; what is in the file can be read all the same.
-            Ok(_) => Ok(()),
-            Err(_) => Err(Error::Deadline(most)),
-        }
-    }
-
     /// Commits everything sent so far.
     ///
     /// # Errors
@@ -489,6 +449,48 @@ impl Store {
     pub async fn summary(&self, tenant: &Tenant, since: Timestamp, now: Timestamp) -> Result<Summary, Error> {
         let tenant = tenant.clone();
         self.read(move |reader| summary::summary(reader, &tenant, since, now)).await
+    }
+
+    /// Figures over time, by name and by rule, of the traces of a window.
+    ///
+    /// # Errors
+    /// As every reading method.
+    pub async fn series(&self, tenant: &Tenant, window: &Window, step: Step, by: By) -> Result<Series, Error> {
+        let (tenant, window) = (tenant.clone(), window.clone());
+        self.read(move |reader| series::series(reader, &tenant, &window, step, by)).await
+    }
+
+    /// A page of the conversations of a window, those that went on last first.
+    ///
+    /// # Errors
+    /// As every reading method.
+    pub async fn sessions(
+        &self,
+        tenant: &Tenant,
+        window: &Window,
+        limit: u32,
+        offset: u64,
+    ) -> Result<Vec<SessionRow>, Error> {
+        let (tenant, window) = (tenant.clone(), window.clone());
+        self.read(move |reader| series::sessions(reader, &tenant, &window, limit, offset)).await
+    }
+
+    /// When the newest trace began.
+    ///
+    /// # Errors
+    /// As every reading method.
+    pub async fn newest_trace(&self, tenant: &Tenant) -> Result<Option<Timestamp>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |reader| series::newest(reader, &tenant)).await
+    }
+
+    /// What all evaluations of these traces said.
+    ///
+    /// # Errors
+    /// As every reading method.
+    pub async fn said(&self, tenant: &Tenant, ids: &[TraceId]) -> Result<Vec<Said>, Error> {
+        let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        self.read(move |reader| series::said(reader, &tenant, &ids)).await
     }
 
     /// Answers one SELECT that a caller wrote from views of its tenant's rows: at most so many rows, and so many

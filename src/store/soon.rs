@@ -1,15 +1,17 @@
 //! What tools write: at once for callers that wait for the COMMIT, and a moment later, many in one transaction, for
 //! those that go on as soon as the journal has it.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use iris_core::model::Position;
 use tokio::sync::oneshot;
 
 use super::group::{self, Item, Positions};
+use super::reader::Reader;
 use super::track::Done;
 use super::writer::{Command, State, Writer};
-use super::{Error, ToolWrite};
+use super::{Error, Store, ToolWrite};
 
 /// Awaited writes of one transaction.
 const AWAITED_MAX: usize = 64;
@@ -71,6 +73,49 @@ impl Soon {
     pub fn came(&mut self, position: Position) -> bool {
         let found = self.waiting.iter_mut().rev().find(|waiting| waiting.position == position);
         found.map(|waiting| waiting.came = true).is_some()
+    }
+}
+
+impl Store {
+    /// Stores what a tool wrote together with what others write meanwhile, and returns without its COMMIT: the next
+    /// read through a handle of this store waits for it. While commits fail it waits as [`Store::write`] does. Only
+    /// for what is in the journal.
+    ///
+    /// # Errors
+    /// As [`Store::write`] while commits fail, and [`Error::Closed`].
+    pub async fn write_soon(&self, write: ToolWrite) -> Result<(), Error> {
+        let shared = &self.inner.shared;
+        if shared.status().failed.is_some() {
+            return self.write(write).await;
+        }
+        shared.soon.fetch_add(1, Ordering::SeqCst);
+        let sent = self.inner.awaited.send(Command::Soon(Box::new(write))).await;
+        sent.map_err(|_| {
+            shared.landed(1);
+            Error::Closed
+        })
+    }
+
+    /// Reads, after what was handed over before is committed.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Reader<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.settle().await?;
+        self.inner.readers.read(work).await
+    }
+
+    /// Waits until what tools handed over is committed, or waits elsewhere because it cannot be.
+    pub(super) async fn settle(&self) -> Result<(), Error> {
+        if self.inner.shared.soon.load(Ordering::SeqCst) == 0 {
+            return Ok(());
+        }
+        let most = self.inner.readers.deadline();
+        match tokio::time::timeout(most, self.ask(Command::Settle)).await {
+            // Why it could not be committed is in the status; what is in the file can be read all the same.
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::Deadline(most)),
+        }
     }
 }
 

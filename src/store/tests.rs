@@ -10,6 +10,7 @@ mod pages;
 mod reading;
 mod safety;
 mod salvaging;
+mod series;
 mod shapes;
 mod soon;
 mod sweeping;

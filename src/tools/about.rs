@@ -117,6 +117,7 @@ impl App {
         let query = EvaluationQuery {
             eval_type: args.eval_type,
             passed: args.passed,
+            by_call: false,
             since: args.since.as_deref().map(|text| bound_time("since", text, Duration::ZERO)).transpose()?,
             until: args.until.as_deref().map(|text| bound_time("until", text, day_end())).transpose()?,
             limit: u32::try_from(args.limit.unwrap_or(50)).unwrap_or(u32::MAX),

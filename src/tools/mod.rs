@@ -13,28 +13,36 @@ mod deploy_rule;
 mod evaluate_output;
 mod evaluate_with_llm_judge;
 mod exported;
+mod figures;
 mod get_traces;
 mod judging;
 mod list_rules;
 mod log_trace;
 mod marks;
+mod moments;
 mod part;
 mod preview_rule;
 mod proof;
 mod purge;
 mod query_sql;
 mod redacted;
+mod spend;
 mod stored_text;
 mod trace_detail;
 mod verify_citations;
+mod whole;
 
 pub use about::{Facts, NotRead};
 pub use caller::Caller;
 pub use evaluate_output::{expectations, reply};
 pub use exported::forwarded;
+pub use figures::{FiguresArgs, FiguresReply, Period, SESSIONS_PAGE};
 pub use judging::{Judging, Place, told};
+pub use moments::{Failures, LOOKED_AT_MAX, Moment, failed_rules};
 pub(crate) use preview_rule::is_rejected;
+pub use spend::Spend;
 pub use stored_text::StoredText;
+pub use whole::Whole;
 
 use std::sync::Arc;
 

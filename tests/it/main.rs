@@ -2,6 +2,7 @@
 
 mod acknowledged;
 mod command_line;
+mod dashboard;
 mod deleted;
 mod exported;
 mod faults;

@@ -12,6 +12,7 @@ mod compose;
 mod coverage;
 mod engine;
 mod inline;
+mod moment;
 mod prepared;
 mod provenance;
 mod record;
@@ -33,6 +34,7 @@ pub use compose::{Basis, Confidence, Deciding, Verdict, compose, critical_failur
 pub use coverage::{Coverage, QuestionCoverage, coverage};
 pub use engine::{Identity, evaluate, evaluate_within};
 pub use inline::{Given, conversation_within, judge_trace, judge_trace_within, provisional, provisional_within};
+pub use moment::{Around, MomentKind, moment, rank};
 pub use provenance::Provenance;
 pub use record::{FileRecord, OwnCounts, Record, Run, SetCounts};
 pub use risk::{Examined, Prior, Risk, risk};
