@@ -30,6 +30,8 @@ pub struct Family {
     pub help: &'static str,
     /// How it moves.
     pub kind: Kind,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
     /// Its values.
     pub samples: Vec<Sample>,
 }
@@ -46,7 +48,7 @@ pub struct Sample {
 impl Family {
     /// A metric with one value and no labels.
     pub fn one(name: &'static str, help: &'static str, kind: Kind, value: u64) -> Self {
-        Self { name, help, kind, samples: vec![Sample { labels: Vec::new(), value }] }
+        Self { name, help, kind, labels: &[], samples: vec![Sample { labels: Vec::new(), value }] }
     }
 
     /// A metric with one label.
@@ -54,11 +56,12 @@ impl Family {
         name: &'static str,
         help: &'static str,
         kind: Kind,
-        label: &'static str,
+        labels: &'static [&'static str; 1],
         values: impl IntoIterator<Item = (String, u64)>,
     ) -> Self {
+        let [label] = *labels;
         let samples = values.into_iter().map(|(one, value)| Sample { labels: vec![(label, one)], value }).collect();
-        Self { name, help, kind, samples }
+        Self { name, help, kind, labels, samples }
     }
 }
 
@@ -104,7 +107,7 @@ mod tests {
     #[test]
     fn counters_and_gauges_carry_help_type_and_labels() {
         let text = encode(vec![
-            Family::by("iris_things", "Things seen", Kind::Counter, "lane", [("traces".to_owned(), 3)]),
+            Family::by("iris_things", "Things seen", Kind::Counter, &["lane"], [("traces".to_owned(), 3)]),
             Family::one("iris_open", "Things open", Kind::Gauge, 2),
         ])
         .unwrap();

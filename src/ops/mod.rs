@@ -73,6 +73,11 @@ impl Ops {
         self.ready.store(ready, Ordering::Release);
     }
 
+    /// Every metric as it is now.
+    pub fn families(&self) -> Vec<Family> {
+        (self.families)()
+    }
+
     /// Why requests cannot be acknowledged.
     fn not_ready(&self) -> Option<&'static str> {
         if self.ready.load(Ordering::Acquire) { (self.obstacle)() } else { Some("starting or draining") }
@@ -143,7 +148,7 @@ async fn readyz(State(ops): State<Arc<Ops>>, RawQuery(query): RawQuery) -> Respo
 }
 
 async fn metrics_text(State(ops): State<Arc<Ops>>) -> Response {
-    match metrics::encode((ops.families)()) {
+    match metrics::encode(ops.families()) {
         Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }

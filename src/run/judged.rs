@@ -79,8 +79,8 @@ pub(super) fn families(judging: &Judging, now_ms: u64) -> Vec<Family> {
             Kind::Counter,
             standing.failures,
         ),
-        Family::by("iris_judge_calls", calls, Kind::Counter, "outcome", owned(judging.judge().outcomes())),
-        Family::by("iris_citation_fetches", fetches, Kind::Counter, "outcome", owned(judging.fetcher().outcomes())),
+        Family::by("iris_judge_calls", calls, Kind::Counter, &["outcome"], owned(judging.judge().outcomes())),
+        Family::by("iris_citation_fetches", fetches, Kind::Counter, &["outcome"], owned(judging.fetcher().outcomes())),
     ]
 }
 

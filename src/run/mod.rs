@@ -434,13 +434,4 @@ fn describe(doors: &Doors, web: Option<&TcpListener>, ops: Option<&TcpListener>)
 }
 
 #[cfg(test)]
-mod tests {
-    use rustix::process::{DumpableBehavior, Resource, dumpable_behavior, getrlimit};
-
-    #[test]
-    fn memory_is_not_dumped() {
-        super::harden();
-        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
-        assert_eq!(getrlimit(Resource::Core).maximum, Some(0));
-    }
-}
+mod tests;

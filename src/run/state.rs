@@ -315,12 +315,12 @@ impl Rooms {
     fn families(&self) -> Vec<Family> {
         let doors = [("grpc", &self.counters.grpc), ("http", &self.counters.http)];
         let mut families = received(&doors);
-        families.extend(by(DOORS, "transport", doors));
+        families.extend(by(DOORS, &["transport"], doors));
         families.push(not_accepted(&doors));
         let lanes = self.app.journal.status();
-        families.extend(by(JOURNAL, "lane", lanes.iter().map(|status| (status.lane.as_str(), status))));
+        families.extend(by(JOURNAL, &["lane"], lanes.iter().map(|status| (status.lane.as_str(), status))));
         if let Some(lanes) = self.forward.as_ref().map(Lanes::status) {
-            families.extend(by(FORWARD, "lane", lanes.iter().map(|status| (status.lane.as_str(), status))));
+            families.extend(by(FORWARD, &["lane"], lanes.iter().map(|status| (status.lane.as_str(), status))));
         }
         let used = home::used(&self.home);
         for (name, help, value) in [
@@ -359,7 +359,7 @@ impl Rooms {
             families.extend(STORE.iter().map(|row| Family::one(row.name, row.help, row.kind, (row.read)(&store))));
             families
                 .extend(PIPELINE.iter().map(|row| Family::one(row.name, row.help, row.kind, (row.read)(&pipeline))));
-            families.extend(by(LAGS, "lane", pipeline.lanes.iter().map(|lag| (lag.lane.as_str(), lag))));
+            families.extend(by(LAGS, &["lane"], pipeline.lanes.iter().map(|lag| (lag.lane.as_str(), lag))));
             families.push(unread(&pipeline));
             families.extend(said(&pipeline));
         }
@@ -378,13 +378,13 @@ fn rules(files: &[FileStatus]) -> Vec<Family> {
 /// One metric a row, with one value for each that is asked.
 fn by<'a, T: 'static>(
     table: &'static [Row<T>],
-    label: &'static str,
+    labels: &'static [&'static str; 1],
     all: impl IntoIterator<Item = (&'static str, &'a T)>,
 ) -> impl Iterator<Item = Family> {
     let all: Vec<_> = all.into_iter().collect();
     table.iter().map(move |row| {
         let values = all.iter().map(|(name, one)| ((*name).to_owned(), (row.read)(one)));
-        Family::by(row.name, row.help, row.kind, label, values)
+        Family::by(row.name, row.help, row.kind, labels, values)
     })
 }
 
@@ -394,7 +394,7 @@ fn received(doors: &[(&'static str, &DoorCounters); 2]) -> Vec<Family> {
         .iter()
         .map(|(lane, name, help, read)| {
             let values = doors.map(|(door, counters)| (door.to_owned(), load(read(counters.lane(*lane)))));
-            Family::by(name, help, Kind::Counter, "transport", values)
+            Family::by(name, help, Kind::Counter, &["transport"], values)
         })
         .collect()
 }
@@ -409,6 +409,7 @@ fn not_accepted(doors: &[(&'static str, &DoorCounters); 2]) -> Family {
         name: "iris_receiver_requests_not_accepted",
         help: "OTLP requests that were not accepted",
         kind: Kind::Counter,
+        labels: &["transport", "reason"],
         samples: samples.collect(),
     }
 }
@@ -422,8 +423,8 @@ fn said(pipeline: &PipelineStatus) -> [Family; 2] {
     let states = pipeline.said.states.iter().map(|(state, count)| ((*state).to_owned(), *count));
     let rules = pipeline.said.failed.iter().map(|(rule, count)| (rule.clone(), *count));
     [
-        Family::by("iris_verdicts", "Verdicts of settled traces", Kind::Counter, "state", states),
-        Family::by("iris_rules_failed", "Settled traces that a rule failed", Kind::Counter, "rule", rules),
+        Family::by("iris_verdicts", "Verdicts of settled traces", Kind::Counter, &["state"], states),
+        Family::by("iris_rules_failed", "Settled traces that a rule failed", Kind::Counter, &["rule"], rules),
     ]
 }
 
@@ -436,7 +437,7 @@ fn unread(pipeline: &PipelineStatus) -> Family {
         "iris_spans_with_unmapped_attributes",
         "Spans with content under keys that nothing here reads",
         Kind::Counter,
-        "dialect",
+        &["dialect"],
         pipeline.unmapped.iter().map(|(dialect, spans)| ((*dialect).to_owned(), *spans)),
     )
 }

@@ -8,6 +8,7 @@
 mod cases;
 mod corpora;
 mod dialects;
+mod documents;
 mod field_cases;
 mod field_cases_1;
 mod judged_load;
