@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 use super::{App, Caller, marks, to_value, trace_id};
 use crate::store::ToolWrite;
 
+/// Text up to which judging takes less time than handing it to another thread is worth, in bytes.
+const AT_ONCE_BYTES_MAX: usize = 4096;
+
 /// Said when the caller did not choose a bundle.
 const NOTE: &str = "eval_type was left out, so every bundle ran; name one to run less";
 
@@ -21,8 +24,7 @@ impl App {
             None => None,
         };
         let chosen = args.eval_type;
-        let evaluation = self.judge(args, trace.as_ref(), chosen.unwrap_or_default(), caller).await?;
-        let mut reply = reply(&evaluation);
+        let mut reply = self.judge(args, trace.as_ref(), chosen.unwrap_or_default(), caller).await?;
         reply.rules_changed = Some(self.rulebook.changes(&caller.tenant)).filter(|changes| *changes > 0);
         reply.note = chosen.is_none().then(|| NOTE.to_owned());
         to_value(self, &reply)
@@ -37,8 +39,8 @@ impl App {
         caller: &Caller,
     ) -> Result<Value, Error> {
         let args = EvaluateOutputArgs { tools, ..EvaluateOutputArgs::default() };
-        let evaluation = self.judge(args, Some(trace), eval_type, caller).await?;
-        to_value(self, &reply(&evaluation))
+        let reply = self.judge(args, Some(trace), eval_type, caller).await?;
+        to_value(self, &reply)
     }
 
     /// The trace of that id, open or stored.
@@ -58,7 +60,7 @@ impl App {
         trace: Option<&Trace>,
         eval_type: EvalType,
         caller: &Caller,
-    ) -> Result<Evaluation, Error> {
+    ) -> Result<EvaluateOutputReply, Error> {
         let identity = Identity {
             id: self.new_evaluation_id(),
             tenant: caller.tenant.clone(),
@@ -76,7 +78,8 @@ impl App {
         };
         let settings = Arc::clone(&self.settings);
         let now = (self.world.now)();
-        let judging = tokio::task::spawn_blocking(move || {
+        let bytes = weight(&args, trace);
+        let work = move || {
             let trace = stored.as_ref();
             let ruleset = rulebook.snapshot(&identity.tenant).with_inline(args.inline_rules());
             let (tools, expected) = expectations(&args);
@@ -96,13 +99,25 @@ impl App {
                 token_usage: args.token_usage.or_else(|| trace?.token_usage),
             };
             evaluate::evaluate(&ruleset, &subject, &settings, eval_type, identity, now)
-        });
-        let mut evaluation = judging.await.map_err(|error| self.unforeseen(&error))?;
+        };
+        let mut evaluation = if bytes <= AT_ONCE_BYTES_MAX {
+            work()
+        } else {
+            tokio::task::spawn_blocking(work).await.map_err(|error| self.unforeseen(&error))?
+        };
         let position = Position { lane: Lane::Traces, seq: 0, ordinal: 0 };
         evaluation.position = Some(position);
-        self.keep(ToolWrite::Evaluation { evaluation: evaluation.clone(), position }, caller).await?;
-        Ok(evaluation)
+        let reply = reply(&evaluation);
+        self.keep(ToolWrite::Evaluation { evaluation, position }, caller).await?;
+        Ok(reply)
     }
+}
+
+/// How many bytes of text there are to judge, about.
+fn weight(args: &EvaluateOutputArgs, trace: Option<&Trace>) -> usize {
+    let own = [&args.output, &args.input, &args.expected].into_iter().flatten().map(String::len).sum::<usize>();
+    let has_more = trace.is_some() || args.tool_calls.is_some() || args.tools.is_some() || args.custom_rules.is_some();
+    if has_more { usize::MAX } else { own }
 }
 
 /// The tools on offer and the expected calls, as rules read them.
