@@ -70,6 +70,9 @@ pub(super) fn telling(
     Some((verdicts, Some(work)))
 }
 
+/// How long questions wait for what the journal has from before, once the store is open.
+const CATCH_UP_MAX: Duration = Duration::from_secs(5);
+
 impl Opening {
     /// Opens the store and starts the pipeline, and does so again when the store ends by itself, or when something met
     /// damage in its file: what it had not committed, and what it lost, is in the journal. Traffic is taken and forwarded
@@ -81,6 +84,17 @@ impl Opening {
             let (store, pipeline) = (backend.store.clone(), backend.pipeline.clone());
             if let Some(work) = self.telling.as_mut().and_then(|(_, work)| work.take()) {
                 tasks.spawn(work.run(store.clone(), ends.told.clone()));
+            }
+            let known = self
+                .app
+                .journal
+                .status()
+                .iter()
+                .find(|lane| lane.lane == Lane::Traces)
+                .map_or(0, |lane| lane.acknowledged);
+            tokio::select! {
+                () = ends.closing.cancelled() => {}
+                () = store.caught_up(known, CATCH_UP_MAX) => {}
             }
             self.app.backend.set(backend);
             tracing::info!("the store is open");

@@ -20,6 +20,9 @@ const WAIT: Duration = Duration::from_millis(50);
 const WRITES_MAX: usize = 256;
 const BYTES_MAX: usize = 4 << 20;
 
+/// How often a store that catches up is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 type Answer = oneshot::Sender<Result<(), Error>>;
 
 /// A write on its way into a transaction.
@@ -94,6 +97,28 @@ impl Store {
             shared.landed(1);
             Error::Closed
         })
+    }
+
+    /// Waits until every record of the traces lane up to this one is committed, at most so long: what was answered as
+    /// stored before a start is then seen by the first question after it.
+    pub async fn caught_up(&self, through: u64, most: Duration) {
+        let catching_up = async {
+            loop {
+                let (done, answer) = oneshot::channel();
+                let asked = self.inner.awaited.send(Command::Came(done)).await;
+                let (Ok(()), Ok((came, committed))) = (asked, answer.await) else { return };
+                if committed >= through {
+                    return;
+                }
+                if came >= through {
+                    // An error is in the status, and tried again.
+                    let _ = self.flush().await;
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        // What takes longer is seen when it is there.
+        let _ = tokio::time::timeout(most, catching_up).await;
     }
 
     /// Reads, after what was handed over before is committed.

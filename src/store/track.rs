@@ -106,10 +106,14 @@ impl Tracker {
         self.through
     }
 
+    /// The newest record of a lane that was announced, or that the run holds.
+    pub fn newest(&self, lane: Lane) -> u64 {
+        self.lanes[index(lane)].open.back().map_or(self.through.of(lane), |open| open.seq)
+    }
+
     /// A record was read from the journal. Called in lane order; a record at or below the run is known.
     pub fn announce(&mut self, lane: Lane, seq: u64, rows: u32) {
-        let newest = self.lanes[index(lane)].open.back().map_or(self.through.of(lane), |open| open.seq);
-        if seq > newest {
+        if seq > self.newest(lane) {
             self.lanes[index(lane)].open.push_back(Open { seq, rows });
         }
     }

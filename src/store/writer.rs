@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use duckdb::Connection;
-use iris_core::model::{Position, RowKey, Timestamp};
+use iris_core::model::{Lane, Position, RowKey, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use super::beside::Beside;
@@ -35,6 +35,8 @@ pub(super) enum Command {
     Soon(Box<ToolWrite>),
     /// Commit what tools wrote without waiting.
     Settle(oneshot::Sender<Result<(), Error>>),
+    /// Say up to where the traces lane has come here, and up to where all of it is committed.
+    Came(oneshot::Sender<(u64, u64)>),
     /// Commit everything that waits.
     Flush(oneshot::Sender<Result<(), Error>>),
     /// Commit everything that waits, then CHECKPOINT.
@@ -61,6 +63,8 @@ impl Command {
                 let _ = done.send(Err(why.clone()));
                 true
             }
+            // Whoever asks learns by the silence.
+            Self::Came(_) => false,
             Self::Soon(_) => {
                 // The journal's reader brings it once there is a file again.
                 shared.landed(1);
@@ -315,6 +319,9 @@ impl Writer {
         match command {
             Command::Write(write, done) => self.write_awaited(state, write, done),
             Command::Soon(write) => self.write_soon(state, write),
+            Command::Came(done) => {
+                let _ = done.send((self.tracker.newest(Lane::Traces), self.tracker.through().traces));
+            }
             Command::Settle(done) => {
                 self.commit_soon(state);
                 let _ = done.send(Ok(()));
