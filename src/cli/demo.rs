@@ -86,10 +86,12 @@ impl Demo {
         writeln!(out)?;
         scripted(&mut out, &web, &traces).await?;
         if !self.exit && out.is_terminal() {
+            // From here on a signal ends it in order: who reads that it serves may end it at once.
+            let signal = run::signal()?;
             addresses(&mut out, &runtime, &web)?;
             writeln!(out, "\nserving until Ctrl-C; everything is deleted then")?;
             out.flush()?;
-            run::signal()?.await;
+            signal.await;
         } else {
             writeln!(out, "stopped: on a terminal, without --exit, it goes on serving and prints its addresses")?;
         }
