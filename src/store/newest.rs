@@ -57,6 +57,9 @@ pub(super) fn newest(
         let read = || -> duckdb::Result<(i64, Vec<u8>, u32)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
         read().map_err(Error::engine)
     })?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
     let replaced = versions(reader, tenant, &rows)?;
     let standing = |(_, id, version): &&(i64, Vec<u8>, u32)| replaced.get(id).is_none_or(|newest| newest == version);
     let found: Vec<Place> = rows.iter().filter(standing).map(|(place, id, _)| (*place, trace_id(id).ok())).collect();
