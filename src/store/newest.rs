@@ -4,6 +4,7 @@
 //! the engine passes over every group of rows that is older. What is found is the same as by sorting everything.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use duckdb::ToSql;
 use duckdb::types::Value;
@@ -39,7 +40,7 @@ pub(super) fn newest(
     }
     let tenant = tenant.as_str();
     let candidates = wanted + wanted / 4 + SPARE_ROWS;
-    let Some((from, to)) = end(reader, "traces")? else { return Ok(None) };
+    let Some((from, to)) = end(reader, "traces", &reader.ends.traces)? else { return Ok(None) };
     let sql = format!(
         "SELECT min(timestamp), count(*) FROM (SELECT timestamp FROM traces WHERE rowid BETWEEN {from} AND {to} AND tenant = ? \
          ORDER BY timestamp DESC LIMIT {candidates})"
@@ -79,7 +80,7 @@ pub(super) fn newest(
 /// one there the whole of it. An evaluation that comes later is further on.
 pub(super) fn judged(reader: &Reader<'_>, tenant: &Tenant, ids: &[TraceId]) -> Result<Vec<i64>, Error> {
     let (mut found, mut missing) = (Vec::new(), ids.to_vec());
-    if let Some((from, to)) = end(reader, "evaluations")? {
+    if let Some((from, to)) = end(reader, "evaluations", &reader.ends.evaluations)? {
         let near = latest(reader, tenant, &missing, &format!(" AND rowid BETWEEN {from} AND {to}"))?;
         missing.retain(|id| !near.contains_key(id.as_bytes().as_slice()));
         found.extend(near.into_values());
@@ -132,9 +133,16 @@ fn versions(reader: &Reader<'_>, tenant: &str, rows: &[(i64, Vec<u8>, u32)]) -> 
 }
 
 /// The numbers of the rows at the end of a table; nothing where it is empty.
-fn end(reader: &Reader<'_>, table: &str) -> Result<Option<(i64, i64)>, Error> {
-    let last: Option<i64> = reader
-        .first(&format!("SELECT max(rowid) FROM {table}"), &[], |row| row.get(0).map_err(Error::engine))?
-        .flatten();
+fn end(reader: &Reader<'_>, table: &str, known: &AtomicI64) -> Result<Option<(i64, i64)>, Error> {
+    let last_from = |from: i64| -> Result<Option<i64>, Error> {
+        let sql = format!("SELECT max(rowid) FROM {table} WHERE rowid >= {from}");
+        Ok(reader.first(&sql, &[], |row| row.get(0).map_err(Error::engine))?.flatten())
+    };
+    let from = known.load(Ordering::Relaxed);
+    let last = match last_from(from)? {
+        None if from > 0 => last_from(0)?,
+        last => last,
+    };
+    known.store(last.unwrap_or_default(), Ordering::Relaxed);
     Ok(last.map(|last| ((last - END_ROWS).max(0), last)))
 }

@@ -1,6 +1,6 @@
 //! Answers questions: clones of the connection, one READ ONLY transaction a question, stopped at a deadline.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,15 @@ pub(super) struct Readers {
     apart: Arc<Semaphore>,
     /// Who is told of damage.
     shared: Shared,
+    ends: Ends,
+}
+
+/// Numbers of rows that were the last of their tables when somebody looked: the end is looked for from there. Where rows
+/// have gone since, nothing is found from there, and all are looked at.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    pub traces: AtomicI64,
+    pub evaluations: AtomicI64,
 }
 
 /// What a question runs on.
@@ -68,6 +77,7 @@ impl Readers {
             unreadable: AtomicU64::new(0),
             apart: Arc::new(Semaphore::new(1)),
             shared,
+            ends: Ends::default(),
         }))
     }
 
@@ -127,6 +137,7 @@ impl Readers {
                 unreadable: &readers.unreadable,
                 shapes: &readers.shapes,
                 shared: Some(&readers.shared),
+                ends: &readers.ends,
             };
             let answer = reader.transaction(work);
             running.finish();
@@ -249,6 +260,8 @@ pub(super) struct Reader<'a> {
     pub shapes: &'a Known,
     /// Who is told of damage.
     shared: Option<&'a Shared>,
+    /// Where tables ended.
+    pub ends: &'a Ends,
 }
 
 impl Reader<'_> {
@@ -343,7 +356,14 @@ impl Reader<'_> {
 #[cfg(any(test, fuzzing))]
 pub(super) fn fuzzed(connection: &Connection, work: impl FnOnce(&Reader<'_>)) {
     let (stopped, unreadable, shapes) = (AtomicBool::new(false), AtomicU64::new(0), Known::default());
-    work(&Reader { connection, stopped: &stopped, unreadable: &unreadable, shapes: &shapes, shared: None });
+    work(&Reader {
+        connection,
+        stopped: &stopped,
+        unreadable: &unreadable,
+        shapes: &shapes,
+        shared: None,
+        ends: &Ends::default(),
+    });
 }
 
 /// The driver runs every statement of a text but the last while it prepares it, so a text is looked at before.
