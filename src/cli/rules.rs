@@ -140,7 +140,7 @@ fn listed(out: &mut impl Write, rules: &Value, paint: Paint) -> io::Result<()> {
                 text::cell(&rule["name"], 40),
                 text::cell(&rule["category"], 16),
                 if rule["critical"] == true { "yes" } else { "no" }.to_owned(),
-                text::inert(&names(&rule["needs"])),
+                text::names(&rule["needs"]),
                 share("precision"),
                 share("recall"),
             ]);
@@ -174,12 +174,6 @@ fn listed(out: &mut impl Write, rules: &Value, paint: Paint) -> io::Result<()> {
         ]);
     }
     table.print(out, paint)
-}
-
-fn names(list: &Value) -> String {
-    let names: Vec<&str> =
-        list.as_array().map(|all| all.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
-    names.join(", ")
 }
 
 /// A rule as a file holds it.

@@ -186,6 +186,13 @@ pub(super) fn cell(value: &Value, columns: usize) -> String {
     short(&inert(value.as_str().unwrap_or("-")), columns)
 }
 
+/// The names of a list, with commas.
+pub(super) fn names(list: &Value) -> String {
+    let names: Vec<&str> =
+        list.as_array().map(|names| names.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
+    inert(&names.join(", "))
+}
+
 /// Prints a value as JSON, for programs.
 pub(super) fn json(out: &mut impl Write, value: &Value) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;

@@ -197,7 +197,7 @@ fn listed(out: &mut impl Write, page: &Value, paint: Paint) -> io::Result<()> {
             text::took(row["latency_ms"].as_f64()),
             tokens.map_or_else(|| "-".to_owned(), |tokens| tokens.to_string()),
             text::dollars(row["cost_usd"].as_f64()),
-            text::short(&text::inert(&names(&row["verdict"]["by"])), 60),
+            text::short(&text::names(&row["verdict"]["by"]), 60),
         ]);
     }
     table.print(out, paint)?;
@@ -208,13 +208,6 @@ fn listed(out: &mut impl Write, page: &Value, paint: Paint) -> io::Result<()> {
         writeln!(out, "{}", paint.faint(&format!("{shown} of {total}; --offset {next} shows more")))?;
     }
     Ok(())
-}
-
-/// The names of a list, with commas.
-fn names(list: &Value) -> String {
-    let names: Vec<&str> =
-        list.as_array().map(|names| names.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
-    names.join(", ")
 }
 
 impl Show {

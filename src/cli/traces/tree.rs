@@ -128,12 +128,12 @@ impl<'a> Tree<'a> {
 fn verdict(out: &mut impl Write, evaluation: &Value, trace: &Value, paint: Paint) -> io::Result<()> {
     let verdict = &evaluation["verdict"];
     let state = text::cell(&verdict["state"], 12);
-    let by = inert(&super::names(&verdict["by"]));
+    let by = text::names(&verdict["by"]);
     let basis = text::cell(&verdict["basis"], 40);
     writeln!(out, "{} {}  {basis}  {by}", paint.faint("Verdict"), paint.state(&state))?;
     for layer in verdict["also"].as_array().map(Vec::as_slice).unwrap_or_default() {
         let (state, basis) = (text::cell(&layer["state"], 12), text::cell(&layer["basis"], 40));
-        writeln!(out, "   also {}  {basis}  {}", paint.state(&state), inert(&super::names(&layer["by"])))?;
+        writeln!(out, "   also {}  {basis}  {}", paint.state(&state), text::names(&layer["by"]))?;
     }
     for result in evaluation["rule_results"].as_array().map(Vec::as_slice).unwrap_or_default() {
         if result["state"] != "fail" {
