@@ -144,6 +144,7 @@ async fn a_harmed_file_costs_nothing_that_is_elsewhere() {
             continue;
         }
         let what = harm(&home, &file, HARMS[case / 3 % HARMS.len()], &mut random);
+        eprintln!("case {case}: {what}");
         iris.start_again().await;
         open(&iris).await;
         all_there(&iris, 1..=count, &what).await;
