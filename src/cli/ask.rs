@@ -27,6 +27,10 @@ const OPEN_MAX: Duration = Duration::from_secs(600);
 /// How long an answer may take.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
+/// How often something is asked for that was asked for too often, and how long between: many pages are read in a row.
+const TRIES_MAX: u32 = 60;
+const BETWEEN_TRIES: Duration = Duration::from_secs(1);
+
 /// The largest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -149,7 +153,23 @@ impl Asked {
     /// # Errors
     /// As [`Asked::get`].
     pub(super) fn send(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Value, Stop> {
-        let (status, bytes) = self.runtime.block_on(async {
+        let (mut status, mut bytes) = self.send_once(method, path, body)?;
+        let mut tries = 1;
+        while status == StatusCode::TOO_MANY_REQUESTS && tries < TRIES_MAX {
+            std::thread::sleep(BETWEEN_TRIES);
+            (status, bytes) = self.send_once(method, path, body)?;
+            tries += 1;
+        }
+        let value: Value = if bytes.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(&bytes).map_err(|_| Stop::failed(format!("the answer ({status}) is not JSON")))?
+        };
+        if status.is_success() { Ok(value) } else { Err(refused(status, &value)) }
+    }
+
+    fn send_once(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<(StatusCode, Vec<u8>), Stop> {
+        self.runtime.block_on(async {
             match &self.side {
                 Side::Running { client, base, key } => {
                     let mut request = client.request(method.clone(), format!("{base}/api/v1{path}"));
@@ -163,13 +183,7 @@ impl Asked {
                 }
                 Side::Here { router, .. } => local(router.clone(), method, path, body).await,
             }
-        })?;
-        let value: Value = if bytes.is_empty() {
-            Value::Null
-        } else {
-            serde_json::from_slice(&bytes).map_err(|_| Stop::failed(format!("the answer ({status}) is not JSON")))?
-        };
-        if status.is_success() { Ok(value) } else { Err(refused(status, &value)) }
+        })
     }
 
     /// Lets go of the folder.

@@ -17,7 +17,11 @@ pub(super) fn inert(text: &str) -> String {
         letter if is_unseen(letter) => '\u{fffd}',
         letter => letter,
     };
-    text.chars().map(seen).collect()
+    let text: String = text.chars().map(seen).collect();
+    // Runners of continuous integration obey the first at the beginning of a line, whatever white space stands before it,
+    // and the second anywhere. Source: the workflow commands of GitHub Actions and its runner.
+    let text = text.replace("##[", "## [");
+    if text.trim_start().starts_with("::") { text.replacen("::", ": :", 1) } else { text }
 }
 
 /// The same, of several lines.
@@ -216,6 +220,8 @@ mod tests {
         assert_eq!(inert("a\x1b[31mred\x07\u{9b}2J"), "a\u{fffd}[31mred\u{fffd}\u{fffd}2J");
         assert_eq!(inert("\u{202e}evil\u{2066}\u{200b}"), "\u{fffd}evil\u{fffd}\u{fffd}");
         assert_eq!(inert("one\ntwo\r\n::error::x"), "one two  ::error::x");
+        assert_eq!(inert("  ::error::x ::y"), "  : :error::x ::y");
+        assert_eq!(inert("a ##[set-env name=x]y"), "a ## [set-env name=x]y");
         assert_eq!(inert("שלום 日本 🙂 é"), "שלום 日本 🙂 é");
     }
 

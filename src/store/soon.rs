@@ -91,12 +91,11 @@ impl Store {
         if shared.status().failed.is_some() {
             return self.write(write).await;
         }
+        // Counted only once there is a place for it: a caller that goes away while it waits leaves nothing behind.
+        let place = self.inner.awaited.reserve().await.map_err(|_| Error::Closed)?;
         shared.soon.fetch_add(1, Ordering::SeqCst);
-        let sent = self.inner.awaited.send(Command::Soon(Box::new(write))).await;
-        sent.map_err(|_| {
-            shared.landed(1);
-            Error::Closed
-        })
+        place.send(Command::Soon(Box::new(write)));
+        Ok(())
     }
 
     /// Waits until every record of the traces lane up to this one is committed, at most so long: what was answered as

@@ -44,7 +44,19 @@ async fn log(iris: &Iris, agent: &str, output: &str) -> String {
 fn assert_inert(text: &str) {
     let harmful = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
     assert!(!text.contains(harmful), "{text:?}");
-    assert!(text.lines().all(|line| !line.trim_start().starts_with("::")), "{text}");
+    assert!(text.lines().all(|line| !line.trim_start().starts_with("::") && !line.contains("##[")), "{text}");
+}
+
+/// Guarantees: lines of a text are shown, and none of them is a command to a runner of continuous integration.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_runner_would_obey_is_broken_up() {
+    let (iris, _) = filled(&[]).await;
+    let id =
+        log(&iris, "clerk", "All is well.\n::error file=a::forged\n  ::set-output name=x::y\nsee ##[add-path]/tmp")
+            .await;
+    let shown = succeeded(&iris, &["traces", "show", &id]);
+    assert!(shown.contains(": :error file=a::forged") && shown.contains("## [add-path]/tmp"), "{shown}");
+    assert_inert(&shown);
 }
 
 async fn filled(settings: &[(&str, &str)]) -> (Iris, String) {
