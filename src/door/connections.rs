@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -216,6 +216,8 @@ struct Guest {
 struct Peer {
     running: AtomicU32,
     idle_since_ms: AtomicU64,
+    /// Whether it has asked anything yet.
+    known: AtomicBool,
     born: Instant,
     leave: CancellationToken,
 }
@@ -231,7 +233,8 @@ impl Rooms {
         }
     }
 
-    /// Waits for room. When there is none, the connection that has been idle longest is told to go.
+    /// Waits for room. When there is none, the connection that has been idle longest is told to go; where more
+    /// than half never asked anything, the oldest of those, so that a flood of silent ones makes room for itself.
     async fn admit(&self, tell: &impl Fn(Event)) -> Guest {
         loop {
             if let Ok(room) = Arc::clone(&self.free).try_acquire_owned() {
@@ -251,6 +254,7 @@ impl Rooms {
         let peer = Arc::new(Peer {
             running: AtomicU32::new(0),
             idle_since_ms: AtomicU64::new(since_ms(self.born)),
+            known: AtomicBool::new(false),
             born: self.born,
             leave: self.stop.child_token(),
         });
@@ -265,8 +269,10 @@ impl Rooms {
         if guests.values().any(|peer| peer.leave.is_cancelled()) {
             return false;
         }
-        let idlest =
-            guests.values().filter(|peer| peer.is_idle()).min_by_key(|peer| peer.idle_since_ms.load(Ordering::Relaxed));
+        let silent = guests.values().filter(|peer| peer.is_silent()).count();
+        let is_flooded = silent * 2 > guests.len();
+        let may_go = guests.values().filter(|peer| peer.is_idle() && (!is_flooded || peer.is_silent()));
+        let idlest = may_go.min_by_key(|peer| peer.idle_since_ms.load(Ordering::Relaxed));
         if let Some(peer) = idlest {
             peer.leave.cancel();
         }
@@ -277,7 +283,13 @@ impl Rooms {
 impl Peer {
     fn begin(&self) -> Visit<'_> {
         self.running.fetch_add(1, Ordering::Relaxed);
+        self.known.store(true, Ordering::Relaxed);
         Visit(self)
+    }
+
+    /// Whether it never asked anything.
+    fn is_silent(&self) -> bool {
+        !self.known.load(Ordering::Relaxed)
     }
 
     fn is_idle(&self) -> bool {

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use iris_core::model::{Evaluation, Lane, RowKey, SpanId, Tenant, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -23,8 +24,10 @@ use crate::forward::verdict;
 use crate::journal::{Door, Encoding, Journal, Kind, Record};
 use crate::store::{self, Bounds, Store};
 
-/// Judgings that wait to be journalled.
+/// Verdicts that wait to be journalled, each as the record it will be: 1 to 4 KiB.
 const QUEUE_MAX: usize = 4096;
+/// Verdicts that share a sync of the journal.
+const TOGETHER_MAX: usize = 64;
 /// How often the file is written at most.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// How much later than it was judged an evaluation may be committed.
@@ -41,12 +44,29 @@ pub type Serves = Arc<dyn Fn() -> bool + Send + Sync>;
 #[derive(Clone)]
 pub struct Verdicts {
     jobs: mpsc::Sender<Job>,
+    serves: Serves,
     lost: Arc<AtomicU64>,
     sent: Arc<AtomicU64>,
 }
 
+/// A verdict as it will be journalled. An evaluation is ten times as large, and thousands may wait.
+struct Telling {
+    id: String,
+    tenant: Tenant,
+    at: Timestamp,
+    /// None when nothing is to be told.
+    body: Option<Bytes>,
+}
+
+impl Telling {
+    fn of(evaluation: &Evaluation, previous: Option<&Evaluation>, span: Option<SpanId>, serves: bool) -> Self {
+        let body = serves.then(|| verdict::request(evaluation, previous, span)).flatten();
+        Self { id: evaluation.id.clone(), tenant: evaluation.tenant.clone(), at: evaluation.created_at, body }
+    }
+}
+
 enum Job {
-    Judged(Box<Judging>),
+    Judged(Telling),
     /// Answered when everything before is journalled.
     Flush(oneshot::Sender<()>),
 }
@@ -80,8 +100,9 @@ impl Verdicts {
         let written = written.map(Timestamp::from_unix_nanos);
         let through = written.unwrap_or(now);
         let (count_lost, count_sent) = (Arc::clone(&lost), Arc::clone(&sent));
+        let known_to_tell = Arc::clone(&serves);
         let work = Work { jobs, journal, serves, file, through, written, tried: None, known, started: now, lost, sent };
-        (Self { jobs: sender, lost: count_lost, sent: count_sent }, work)
+        (Self { jobs: sender, serves: known_to_tell, lost: count_lost, sent: count_sent }, work)
     }
 
     /// Forgets how far it was: with no downstream nobody is told, and later on not of what was judged meanwhile.
@@ -94,7 +115,10 @@ impl Verdicts {
     pub fn tell(&self) -> Tell {
         let verdicts = self.clone();
         Arc::new(move |judging| {
-            if verdicts.jobs.try_send(Job::Judged(Box::new(judging.clone()))).is_err() {
+            let span = judging.run_spans.first().copied();
+            let previous = judging.previous.as_deref();
+            let telling = Telling::of(&judging.evaluation, previous, span, (verdicts.serves)());
+            if verdicts.jobs.try_send(Job::Judged(telling)).is_err() {
                 verdicts.lost.fetch_add(1, Ordering::Relaxed);
             }
         })
@@ -127,33 +151,41 @@ impl Work {
                 () = ending.cancelled() => None,
             };
             let Some(job) = job else { break };
-            match job {
-                Job::Judged(judging) => {
-                    let span = judging.run_spans.first().copied();
-                    self.journal_one(&judging.evaluation, judging.previous.as_deref(), span).await;
-                    self.through = self.through.max(judging.evaluation.created_at);
-                    self.write(false);
+            let (mut tellings, mut flush, mut next) = (Vec::new(), None, Some(job));
+            while let Some(job) = next {
+                match job {
+                    Job::Judged(telling) => tellings.push(telling),
+                    Job::Flush(done) => flush = Some(done),
                 }
-                Job::Flush(done) => {
-                    self.write(true);
-                    // Whoever waited may be gone.
-                    let _ = done.send(());
-                }
+                let has_room = flush.is_none() && tellings.len() < TOGETHER_MAX;
+                next = has_room.then(|| self.jobs.try_recv().ok()).flatten();
+            }
+            join_all(tellings.iter().map(|telling| self.journal_one(telling))).await;
+            self.through = tellings.iter().fold(self.through, |through, telling| through.max(telling.at));
+            self.write(flush.is_some());
+            if let Some(done) = flush {
+                // Whoever waited may be gone.
+                let _ = done.send(());
             }
         }
         self.write(true);
     }
 
-    async fn journal_one(&mut self, evaluation: &Evaluation, previous: Option<&Evaluation>, span: Option<SpanId>) {
-        if !(self.serves)() {
-            return;
-        }
-        let Some(body) = verdict::request(evaluation, previous, span) else { return };
-        let hash = self.hash(evaluation);
+    async fn journal_one(&self, telling: &Telling) {
+        let Some(body) = &telling.body else { return };
+        let hash = self.hash(&telling.tenant, &telling.id);
         if self.known.contains(&hash) {
             return;
         }
-        let counter = match self.append(evaluation, body, hash).await {
+        let record = Record {
+            kind: Kind::Verdict,
+            tenant: telling.tenant.clone(),
+            door: Door::Sidecar,
+            encoding: Encoding::Protobuf,
+            arrived: telling.at,
+            body: body.clone(),
+        };
+        let counter = match self.journal.append_hashed(Lane::Logs, record, hash).await {
             Ok(_) => &self.sent,
             Err(error) => {
                 tracing::debug!(%error, "a verdict was not journalled");
@@ -163,21 +195,9 @@ impl Work {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    async fn append(&self, of: &Evaluation, body: Bytes, hash: u128) -> Result<u64, crate::journal::AppendError> {
-        let record = Record {
-            kind: Kind::Verdict,
-            tenant: of.tenant.clone(),
-            door: Door::Sidecar,
-            encoding: Encoding::Protobuf,
-            arrived: of.created_at,
-            body,
-        };
-        self.journal.append_hashed(Lane::Logs, record, hash).await
-    }
-
     /// By its id, so that it is the same however often the record is made.
-    fn hash(&self, evaluation: &Evaluation) -> u128 {
-        self.journal.hash(&evaluation.tenant, Lane::Logs, format!("verdict {}", evaluation.id).as_bytes())
+    fn hash(&self, tenant: &Tenant, evaluation_id: &str) -> u128 {
+        self.journal.hash(tenant, Lane::Logs, format!("verdict {evaluation_id}").as_bytes())
     }
 
     /// Journals what was committed and is not in the journal.
@@ -208,7 +228,8 @@ impl Work {
 
     async fn told_again(&mut self, store: &Store, tenant: &Tenant, id: &str) -> Result<(), store::Error> {
         let Some(evaluation) = store.evaluation(tenant, id).await? else { return Ok(()) };
-        let Some(trace_id) = evaluation.trace_id.filter(|_| !self.known.contains(&self.hash(&evaluation))) else {
+        let Some(trace_id) = evaluation.trace_id.filter(|_| !self.known.contains(&self.hash(tenant, &evaluation.id)))
+        else {
             return Ok(());
         };
         let key = RowKey { tenant: tenant.clone(), trace_id };
@@ -218,7 +239,7 @@ impl Work {
         let previous = earlier.max_by_key(|one| one.trace_version);
         let trace = store.trace(&key.tenant, trace_id).await?;
         let span = trace.and_then(|trace| trace.runs.iter().find_map(|run| run.span_id));
-        self.journal_one(&evaluation, previous, span).await;
+        self.journal_one(&Telling::of(&evaluation, previous, span, (self.serves)())).await;
         Ok(())
     }
 

@@ -84,7 +84,7 @@ impl Ops {
     }
 }
 
-/// Connections at a time; the longest idle one makes room for the next.
+/// Connections at a time; an idle one makes room for the next.
 const CONNECTIONS_MAX: u32 = 64;
 
 /// How long a drain waits for requests in flight.

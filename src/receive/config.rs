@@ -46,7 +46,7 @@ pub struct GrpcConfig {
     pub listen: Listen,
     /// Lets an address beyond loopback be served without a token.
     pub allow_unauthenticated: bool,
-    /// The most connections at a time; the longest idle one makes room for the next.
+    /// The most connections at a time; an idle one makes room for the next.
     pub connections_max: u32,
 }
 
@@ -58,7 +58,7 @@ pub struct HttpConfig {
     pub listen: Listen,
     /// Lets an address beyond loopback be served without a token.
     pub allow_unauthenticated: bool,
-    /// The most connections at a time; the longest idle one makes room for the next.
+    /// The most connections at a time; an idle one makes room for the next.
     pub connections_max: u32,
     /// Names a client may call this door by besides the loopback names, such as `iris.agents.svc` (any port) or
     /// `iris.agents.svc:4318`.

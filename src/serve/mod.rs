@@ -47,7 +47,7 @@ pub use otlp::Spans;
 pub use relay::{End, Relay, relay};
 pub use socket::{attend, connect, listen as listen_socket};
 
-/// Connections at a time; the longest idle one makes room for the next.
+/// Connections at a time; an idle one makes room for the next.
 const CONNECTIONS_MAX: u32 = 256;
 
 /// How long a drain waits for requests in flight.

@@ -13,6 +13,8 @@ use super::spans;
 use super::track::{Done, Through};
 use super::{Error, ToolWrite, evaluations, traces};
 
+/// What a rule's result takes in memory, with its texts.
+const RULE_RESULT_BYTES: usize = 896;
 /// More bad items than this in one group and the fault is not taken to lie in them.
 const BAD_ITEMS_MAX: usize = 64;
 
@@ -80,7 +82,7 @@ fn trace_weight(trace: &Trace) -> usize {
 }
 
 fn evaluation_weight(evaluation: &Evaluation) -> usize {
-    1024 + evaluation.output_text.as_ref().map_or(0, String::len) + evaluation.rule_results.len() * 512
+    1024 + evaluation.output_text.as_ref().map_or(0, String::len) + evaluation.rule_results.len() * RULE_RESULT_BYTES
 }
 
 /// The two positions of a transaction.

@@ -151,7 +151,7 @@ impl Copy<'_> {
         let (mut lost, mut before) = (0, None);
         let mut first = 0;
         while first < end {
-            let next = first + ROW_GROUP_ROWS as u64;
+            let next = (first + ROW_GROUP_ROWS as u64).min(end);
             match self.piece(table, came, first, next)? {
                 Some(came) => {
                     if lost > 0 {
@@ -160,7 +160,7 @@ impl Copy<'_> {
                     }
                     before = came.map(|(_, latest)| latest).or(before);
                 }
-                None => lost += ROW_GROUP_ROWS as u64,
+                None => lost += next - first,
             }
             first = next;
         }

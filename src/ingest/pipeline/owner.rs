@@ -37,6 +37,8 @@ const BEHIND: Duration = Duration::from_millis(250);
 const ROUND: Duration = Duration::from_secs(1);
 /// The least time between two checkpoints asked for.
 const CHECKPOINT_PAUSE: Duration = Duration::from_secs(30);
+/// The same while a lane is full and refuses records: each makes room.
+const CHECKPOINT_PAUSE_FULL: Duration = Duration::from_secs(2);
 /// A settled position that no evaluation carried to the store is sent this often, and only beside rows.
 const SETTLED_PAUSE: Duration = Duration::from_secs(30);
 
@@ -323,7 +325,8 @@ impl Owner {
         }
         let taken = LaneLag { lane, read_through: seq, records: 1, arrived, lag: 0, replaying };
         match self.lanes.iter_mut().find(|known| known.lane == lane) {
-            Some(known) => *known = LaneLag { records: known.records + 1, ..taken },
+            // What waits behind it is counted once a second.
+            Some(known) => *known = LaneLag { records: known.records + 1, lag: known.lag.saturating_sub(1), ..taken },
             None => self.lanes.push(taken),
         }
     }
@@ -496,7 +499,9 @@ impl Owner {
             let taken = self.lanes.iter().find(|lag| lag.lane == status.lane).map_or(0, |lag| lag.read_through);
             status.bytes > status.bytes_max / 4 && taken > status.stored
         });
-        let lately = self.checkpoint_asked.is_some_and(|asked| asked.elapsed() < CHECKPOINT_PAUSE);
+        let refuses = status.iter().any(|status| status.refusing_ms.is_some());
+        let pause = if refuses { CHECKPOINT_PAUSE_FULL } else { CHECKPOINT_PAUSE };
+        let lately = self.checkpoint_asked.is_some_and(|asked| asked.elapsed() < pause);
         if waits && !self.checkpointing && !lately {
             self.checkpointing = true;
             self.checkpoint_asked = Some(Instant::now());

@@ -107,6 +107,27 @@ async fn the_longest_idle_connection_makes_room_for_the_next() {
 }
 
 #[tokio::test]
+async fn a_flood_of_silent_connections_makes_room_for_itself() {
+    let mut setup = Setup::default();
+    setup.config.http.connections_max = 8;
+    let stand = Stand::with(setup).await;
+    let mut asking = TcpStream::connect(stand.http()).await.unwrap();
+    let head = format!(
+        "POST /v1/traces HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}",
+        stand.http()
+    );
+    asking.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(read_answer(&mut asking).await.status, 200);
+    let mut silent = Vec::new();
+    for _ in 0..40 {
+        silent.push(TcpStream::connect(stand.http()).await.unwrap());
+    }
+    until("the first of the flood made room for the last", || count(&stand.counters.http.evicted) == 33).await;
+    asking.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(read_answer(&mut asking).await.status, 200, "who asks is kept");
+}
+
+#[tokio::test]
 async fn a_connection_that_says_nothing_does_not_keep_others_out() {
     let mut setup = Setup::default();
     setup.config.grpc.connections_max = 1;

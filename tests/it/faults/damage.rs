@@ -27,6 +27,8 @@ pub fn copy_folder(from: &Path, to: &Path) {
 enum Harm {
     FlipBit,
     Truncate,
+    /// The last part of so many is cut off: whole columns are lost, everything before them is there.
+    CutEnd(u64),
     ZeroPage,
     Empty,
     Garbage,
@@ -59,6 +61,7 @@ fn harm(home: &Path, file: &Path, harm: Harm, random: &mut Random) -> String {
             opened.write_all(&[byte[0] ^ 1 << random.below(8)]).unwrap();
         }
         Harm::Truncate => opened.set_len(place).unwrap(),
+        Harm::CutEnd(part) => opened.set_len(bytes - bytes / part).unwrap(),
         Harm::ZeroPage => {
             let start = place / 4096 * 4096;
             opened.seek(SeekFrom::Start(start)).unwrap();
@@ -113,6 +116,33 @@ pub async fn filled(iris: &mut Iris) -> u64 {
     45
 }
 
+/// One file of a copy is harmed while nothing runs: all of it is there after a start, and after another one. Returns how
+/// often the database was looked over.
+#[expect(clippy::print_stderr, reason = "which one, should it fail")]
+async fn harmed(endpoint: &str, first: &Iris, count: u64, file: &Path, kind: Harm, random: &mut Random) -> u64 {
+    let mut iris = prepared(endpoint);
+    let home = iris.home();
+    copy_folder(&first.home(), &home);
+    let file = home.join(file.strip_prefix(first.home()).unwrap());
+    if !file.exists() {
+        return 0;
+    }
+    let what = harm(&home, &file, kind, random);
+    eprintln!("{what}");
+    iris.start_again().await;
+    open(&iris).await;
+    all_there(&iris, 1..=count, &what).await;
+    assert_eq!(put(&iris, 100).await, 200, "{what}");
+    all_there(&iris, [100], &what).await;
+    let (_, state) = iris.get("ops", "/readyz?full").await;
+    let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    iris.kill();
+    iris.start_again().await;
+    open(&iris).await;
+    all_there(&iris, [1, count, 100], &what).await;
+    state["store_looks"].as_u64().unwrap()
+}
+
 /// Scenario: one file of the database, its log or the journal is harmed in some way while the sidecar is down.
 /// Guarantees: it starts, says what was damaged, has everything that was acknowledged (the database's rows are in the
 /// journal, the journal's in the database), and takes, judges and keeps what comes next. Damage in the middle of the
@@ -127,39 +157,25 @@ async fn a_harmed_file_costs_nothing_that_is_elsewhere() {
     let cases = if is_long() { 200 } else { 12 };
     let (mut random, mut looked_over) = (Random(0x9e37_79b9_7f4a_7c15), 0);
     for case in 0..cases {
-        let mut iris = prepared(&endpoint);
-        let home = iris.home();
-        copy_folder(&first.home(), &home);
         let segment = {
-            let all = segments(&home);
+            let all = segments(&first.home());
             let at = usize::try_from(random.below(all.len() as u64)).unwrap();
             all[at].clone()
         };
         let file = match case % 3 {
-            0 => home.join("iris.duckdb"),
-            1 => home.join("iris.duckdb.wal"),
+            0 => first.home().join("iris.duckdb"),
+            1 => first.home().join("iris.duckdb.wal"),
             _ => segment,
         };
-        if !file.exists() {
-            continue;
-        }
-        let what = harm(&home, &file, HARMS[case / 3 % HARMS.len()], &mut random);
-        eprintln!("case {case}: {what}");
-        iris.start_again().await;
-        open(&iris).await;
-        all_there(&iris, 1..=count, &what).await;
-        assert_eq!(put(&iris, 100).await, 200, "{what}");
-        all_there(&iris, [100], &what).await;
-        let (_, state) = iris.get("ops", "/readyz?full").await;
-        let state: serde_json::Value = serde_json::from_str(&state).unwrap();
-        looked_over += state["store_looks"].as_u64().unwrap();
+        looked_over += harmed(&endpoint, &first, count, &file, HARMS[case / 3 % HARMS.len()], &mut random).await;
         if is_long() && case % 20 == 19 {
             eprintln!("{} files harmed, {looked_over} databases looked over", case + 1);
         }
-        iris.kill();
-        iris.start_again().await;
-        open(&iris).await;
-        all_there(&iris, [1, count, 100], &what).await;
+    }
+    // Each costs another table.
+    for part in [50, 8, 4, 2] {
+        let file = first.home().join("iris.duckdb");
+        looked_over += harmed(&endpoint, &first, count, &file, Harm::CutEnd(part), &mut random).await;
     }
     eprintln!("{cases} files harmed, {looked_over} databases looked over because a question met damage");
 }

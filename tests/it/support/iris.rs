@@ -233,7 +233,8 @@ impl Iris {
             if wanted(&value) {
                 return value;
             }
-            assert!(Instant::now() < deadline, "{path} is not as wanted within {within:?}: {status} {text}");
+            let is_late = Instant::now() >= deadline;
+            assert!(!is_late, "{path} is not as wanted within {within:?}: {status} {text}\n{}", self.log());
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }

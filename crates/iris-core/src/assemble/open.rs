@@ -255,7 +255,9 @@ impl Open {
         }
         self.version = self.version.max(loaded.version);
         if unknown {
-            let covered = self.previous.as_ref().map_or(0, |evaluation| evaluation.seen_through);
+            // An evaluation whose trace is missing, as only damage leaves it, covers nothing: the trace is made anew.
+            let judged = self.previous.as_ref().filter(|_| self.version > 0);
+            let covered = judged.map_or(0, |evaluation| evaluation.seen_through);
             let came_later = |row: &Arc<Row>| {
                 stored.get(&(row.span_id, row.content_hash)).is_none_or(|seq| *seq >= row.position.seq)
             };

@@ -69,7 +69,7 @@ pub(super) fn judge(
     eval_type: EvalType,
     is_spent: &dyn Fn() -> bool,
 ) -> Vec<RuleResult> {
-    ruleset
+    let mut results: Vec<RuleResult> = ruleset
         .pick(eval_type)
         .filter_map(|picked| {
             let outcome = if is_spent() {
@@ -79,7 +79,10 @@ pub(super) fn judge(
             };
             stamp(picked, prepared, case, outcome)
         })
-        .collect()
+        .collect();
+    // A result is half a KiB, and evaluations wait by the hundred.
+    results.shrink_to_fit();
+    results
 }
 
 /// Which inputs were there, by name.

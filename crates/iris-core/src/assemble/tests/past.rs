@@ -227,6 +227,21 @@ fn a_reopened_trace_holds_the_position_until_it_is_judged() {
     assert_eq!(bench.judge(true).settled_through, Settled { traces: 9, logs: 8 });
 }
 
+/// Scenario: damage took a trace's row and left its spans and the evaluation that covers them.
+/// Guarantees: the trace is made anew, and what the evaluation said before goes with it.
+#[test]
+fn a_reopened_trace_that_is_missing_is_made_anew() {
+    let mut bench = Bench::new();
+    bench.assembler.reopen(bench.now, &key(1), Settled::default());
+    bench.pass(2_000);
+    let rows = vec![made(1, 1).role(Role::Agent).at(6, 0)];
+    let loaded = Loaded { rows, version: 0, evaluation: Some(evaluation(1, 1, 6)) };
+    bench.assembler.loaded(bench.now, &key(1), loaded);
+    bench.pass(2_000);
+    assert_eq!(bench.settled.len(), 1);
+    assert!(bench.settled[0].previous.is_some());
+}
+
 #[test]
 fn a_reopened_trace_with_nothing_new_is_not_judged() {
     let mut bench = Bench::new();
