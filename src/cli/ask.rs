@@ -1,5 +1,6 @@
-//! Whom a command asks: the sidecar that holds the folder, another by its address, or, while none runs, the folder
-//! itself. All three answer the HTTP API, so a command reads the same whoever it asked.
+//! Whom a command asks: the sidecar that holds the folder (by its web door, else by the socket in the folder), another by
+//! its address, or, while none runs, the folder itself. All answer the HTTP API, so a command reads the same whoever it
+//! asked.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
 use super::{Settings, Stop, USAGE};
+use crate::config::Config;
 use crate::home;
 use crate::run::Sidecar;
 use crate::serve;
@@ -30,6 +32,12 @@ const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// How often something is asked for that was asked for too often, and how long between: many pages are read in a row.
 const TRIES_MAX: u32 = 60;
 const BETWEEN_TRIES: Duration = Duration::from_secs(1);
+
+/// What the socket in the folder is called where an address is wanted.
+const SOCKET_BASE: &str = "http://iris.sock";
+
+/// How often something is asked of a sidecar that cannot answer yet.
+const OPENING_TRIES_MAX: u32 = 10;
 
 /// The largest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -55,6 +63,8 @@ pub(super) struct Whom {
 pub(super) struct Asked {
     runtime: Runtime,
     side: Side,
+    /// Where the sidecar that was asked takes OTLP over HTTP, when it is known.
+    otlp: Option<String>,
 }
 
 enum Side {
@@ -71,54 +81,57 @@ impl Whom {
     /// When nobody does, and why.
     pub(super) fn find(&self) -> Result<Asked, Stop> {
         let runtime = super::runtime()?;
-        let mut config = self.settings.load()?;
+        let config = self.settings.load()?;
         let key = self.key(&config.web)?;
         let folder = config.home(std::env::var_os("HOME").as_deref());
         let running = home::runtime(&folder).filter(|_| self.url.is_none() && is_held(&folder));
-        let scheme = if config.web.tls.is_on() { "https" } else { "http" };
-        let base = match (&self.url, running) {
-            (Some(url), _) => Some(url.trim_end_matches('/').to_owned()),
-            (None, Some(running)) => {
-                let web = running.web.ok_or_else(|| {
-                    Stop::failed(format!(
-                        "process {} holds {} and serves no web door (web.listen): stop it, or open the door",
-                        running.pid,
-                        folder.display()
-                    ))
-                })?;
-                Some(format!("{scheme}://{web}"))
-            }
-            (None, None) => None,
-        };
-        if let Some(base) = base {
-            // What runs here is asked directly, whatever proxy the environment names.
-            let client = reqwest::Client::builder().timeout(ANSWER_MAX);
-            let client = if self.url.is_none() { client.no_proxy() } else { client };
+        let client = reqwest::Client::builder().timeout(ANSWER_MAX);
+        if let Some(url) = &self.url {
+            let base = address(url)?;
             let client = client.build().map_err(Stop::failed)?;
-            return Ok(Asked { runtime, side: Side::Running { client, base, key } });
+            return Ok(Asked { runtime, side: Side::Running { client, base, key }, otlp: None });
+        }
+        if let Some(running) = running {
+            let scheme = if config.web.tls.is_on() { "https" } else { "http" };
+            // What runs here is asked directly, whatever proxy the environment names.
+            let client = client.no_proxy();
+            let (client, base) = match running.web {
+                Some(web) => (client, format!("{scheme}://{web}")),
+                None => (client.unix_socket(folder.join(serve::SOCKET)), SOCKET_BASE.to_owned()),
+            };
+            let client = client.build().map_err(Stop::failed)?;
+            return Ok(Asked { runtime, side: Side::Running { client, base, key }, otlp: running.http });
         }
         if !folder.is_dir() {
             return Err(Stop::usage(format!(
-                "{}: no such folder; --home or --url says where to ask",
+                "{}: no such folder, and no sidecar runs there: start one with `iris-sidecar serve`, or say with --home or \
+                 --url where to ask",
                 folder.display()
             )));
         }
+        let sidecar = self.opened(&runtime, config, &folder)?;
+        let message_bytes_max = sidecar.1;
+        let tenant = self.tenant.as_ref().map_or_else(Tenant::local, |name| Tenant::new(name));
+        let router = serve::answering(sidecar.0.app(), Caller::owner(tenant), message_bytes_max);
+        Ok(Asked { runtime, side: Side::Here { sidecar: Box::new(sidecar.0), router }, otlp: None })
+    }
+
+    /// Opens the folder here; and how large a message may be.
+    fn opened(&self, runtime: &Runtime, mut config: Config, folder: &Path) -> Result<(Sidecar, usize), Stop> {
         config.logging.level = Level::Warn;
         crate::telemetry::start(&config.logging);
         // What waits for a collector goes on waiting.
         config.forward = crate::forward::Config::default();
-        let tenant = self.tenant.as_ref().map_or_else(Tenant::local, |name| Tenant::new(name));
         let message_bytes_max = config.mcp.message_bytes();
         let sidecar = runtime.block_on(async {
-            let sidecar = Sidecar::start_alone(config, &folder).await.map_err(Stop::failed)?;
+            let sidecar = Sidecar::start_alone(config, folder).await.map_err(Stop::failed)?;
             if !sidecar.opened(OPEN_MAX).await {
                 sidecar.drain().await;
                 return Err(Stop::failed("the database could not be opened; the log says why"));
             }
             Ok(sidecar)
         })?;
-        let router = serve::answering(sidecar.app(), Caller::owner(tenant), message_bytes_max);
-        Ok(Asked { runtime, side: Side::Here { sidecar: Box::new(sidecar), router } })
+        Ok((sidecar, message_bytes_max))
     }
 
     fn key(&self, web: &serve::Config) -> Result<Option<SecretString>, Stop> {
@@ -135,7 +148,53 @@ fn is_held(folder: &Path) -> bool {
     matches!(home::Home::take(folder), Err(home::Error::Held { .. }))
 }
 
+/// An address that was given, with what is wrong with it.
+fn address(url: &str) -> Result<String, Stop> {
+    let url = url.trim_end_matches('/');
+    if url.starts_with("http://") || url.starts_with("https://") {
+        return Ok(url.to_owned());
+    }
+    Err(Stop::usage(format!(
+        "--url {}: write the whole address of a web door, such as http://127.0.0.1:6920",
+        super::text::inert(url)
+    )))
+}
+
 impl Asked {
+    /// What brings the first trace to whoever was asked.
+    pub(super) fn first_step(&self) -> String {
+        match (&self.side, &self.otlp) {
+            (Side::Here { .. }, _) => "start the sidecar with `iris-sidecar serve` and point an agent at it".to_owned(),
+            (_, Some(http)) => format!(
+                "point an agent at it with OTEL_EXPORTER_OTLP_ENDPOINT=http://{http} and OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"
+            ),
+            (_, None) => "point an agent at the sidecar with OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(),
+        }
+    }
+
+    /// Refuses the name of a rule that whoever was asked does not have.
+    ///
+    /// # Errors
+    /// With the names that may have been meant.
+    pub(super) fn knows_rule(&self, name: &str) -> Result<(), Stop> {
+        let rules = self.get("/rules", &[])?;
+        let lists = ["built_in", "rules", "quarantined"].map(|list| rules[list].as_array().map(Vec::as_slice));
+        let all: Vec<&Value> = lists.into_iter().flatten().flatten().collect();
+        if all.is_empty() || all.iter().any(|rule| rule["name"] == name) {
+            return Ok(());
+        }
+        // A verdict names classes of failures too, which look like rules.
+        let is_near = |rule: &&&Value| {
+            let classes = rule["classes"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let own = rule["name"].as_str().unwrap_or_default();
+            classes.iter().any(|class| class == name) || own.contains(name) || !own.is_empty() && name.contains(own)
+        };
+        let near: Vec<&str> = all.iter().filter(is_near).filter_map(|rule| rule["name"].as_str()).collect();
+        let meant = if near.is_empty() { String::new() } else { format!(", but {}", near.join(", ")) };
+        let name = super::text::inert(name);
+        Err(Stop::usage(format!("no rule is called {name}{meant}; `iris-sidecar rules list` names them")))
+    }
+
     /// Reads `/api/v1` and this path with these query parameters.
     ///
     /// # Errors
@@ -155,7 +214,13 @@ impl Asked {
     pub(super) fn send(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Value, Stop> {
         let (mut status, mut bytes) = self.send_once(method, path, body)?;
         let mut tries = 1;
-        while status == StatusCode::TOO_MANY_REQUESTS && tries < TRIES_MAX {
+        while match status {
+            StatusCode::TOO_MANY_REQUESTS => tries < TRIES_MAX,
+            StatusCode::SERVICE_UNAVAILABLE => {
+                *method == Method::GET && tries < OPENING_TRIES_MAX && is_retryable(&bytes)
+            }
+            _ => false,
+        } {
             std::thread::sleep(BETWEEN_TRIES);
             (status, bytes) = self.send_once(method, path, body)?;
             tries += 1;
@@ -232,6 +297,12 @@ async fn local(
     let status = response.status();
     let bytes = axum::body::to_bytes(response.into_body(), ANSWER_BYTES_MAX).await.map_err(Stop::failed)?;
     Ok((status, bytes.to_vec()))
+}
+
+/// Whether a refusal says that the same may be asked again, as while the database is being opened.
+fn is_retryable(answer: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(answer)
+        .is_ok_and(|answer| answer["retryable"] == true || answer["error"]["retryable"] == true)
 }
 
 /// A refusal in the words of the one who was asked, with the first step that helps.

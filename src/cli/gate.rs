@@ -38,7 +38,7 @@ pub(super) struct Gate {
     /// What makes it fail: a verdict of fail, or one of unknown too
     #[arg(long, value_enum, default_value_t = FailOn::Fail)]
     fail_on: FailOn,
-    /// Count only what these rules say; may be repeated [default: every rule]
+    /// Count only what these rules say, as `rules list` names them; may be repeated [default: every rule]
     #[arg(long, value_name = "NAME")]
     rule: Vec<String>,
     /// Fail when fewer traces than this ended in the window: nothing that ran is nothing that passed
@@ -96,7 +96,9 @@ impl Gate {
         let since = text::since(&self.since, now)?;
         let until = self.until.as_deref().map(|text| text::since(text, now)).transpose()?;
         let asked = self.whom.find()?;
-        let window = self.window(&asked, &since, until.as_deref());
+        // A name that no rule has would let everything pass.
+        let known = self.rule.iter().try_for_each(|rule| asked.knows_rule(rule));
+        let window = known.and_then(|()| self.window(&asked, &since, until.as_deref()));
         asked.close();
         let window = window?;
         if let Some(path) = &self.junit {
@@ -210,11 +212,11 @@ impl Gate {
     fn printed(&self, out: &mut impl Write, window: &Window, since: &str, paint: Paint) -> io::Result<()> {
         let tripped: Vec<&Looked> = window.looked.iter().filter(|one| one.trips).collect();
         if !tripped.is_empty() {
-            let columns = [("BEGAN", Align::Left), ("VERDICT", Align::Left), ("AGENT", Align::Left)];
+            let columns = [("BEGAN (UTC)", Align::Left), ("VERDICT", Align::Left), ("AGENT", Align::Left)];
             let mut table = Table::new(&[&columns[..], &[("TRACE", Align::Left), ("BY", Align::Left)]].concat());
             for one in &tripped {
                 table.row(vec![
-                    text::short(&text::inert(&one.timestamp), 19),
+                    text::began(&Value::from(one.timestamp.as_str())),
                     one.state.clone(),
                     text::short(&text::inert(&one.agent), 24),
                     text::inert(&one.trace_id),
@@ -227,6 +229,11 @@ impl Gate {
         let (looked, open) = (window.looked.len(), window.open);
         let still = if open > 0 { format!(", {open} still open") } else { String::new() };
         writeln!(out, "{} of {looked} traces since {since} stop the gate{still}", tripped.len())?;
+        if looked == 0 {
+            let whose = self.agent.as_deref().map(|agent| format!(" of the agent {}", text::inert(agent)));
+            let whose = whose.unwrap_or_default();
+            writeln!(out, "no trace{whose} began then and has ended; `iris-sidecar traces list` shows what there is")?;
+        }
         if looked < self.min_traces {
             writeln!(out, "that is fewer than --min-traces {}: the gate is closed", self.min_traces)?;
         }

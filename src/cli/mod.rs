@@ -219,6 +219,13 @@ impl Settings {
             match read_file(&path) {
                 Ok(text) => return Ok(Some((path.display().to_string(), text))),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // The file is not what cannot be reached.
+                Err(error) if std::fs::symlink_metadata(&path).is_err() => {
+                    return Err(Stop::usage(format!(
+                        "{} cannot be used as the home folder: {error}; choose another with --home or IRIS_HOME",
+                        home.display()
+                    )));
+                }
                 Err(error) => return Err(Stop::usage(format!("{}: {error}", path.display()))),
             }
         }

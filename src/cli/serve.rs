@@ -20,9 +20,13 @@ impl Serve {
         crate::telemetry::start(&config.logging);
         let runtime = super::runtime()?;
         let home = config.home(std::env::var_os("HOME").as_deref());
+        let scheme = if config.web.tls.is_on() { "https" } else { "http" };
         let done = runtime.block_on(async {
             let signal = run::signal()?;
             let sidecar = run::Sidecar::start(config, &home).await?;
+            if let Some(web) = &sidecar.runtime().web {
+                tracing::info!("the dashboard is at {scheme}://{web}/");
+            }
             signal.await;
             sidecar.drain().await;
             anyhow::Ok(())

@@ -181,7 +181,17 @@ pub(super) fn dollars(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
         Some(value) if value >= 1.0 => format!("${value:.2}"),
-        Some(value) => format!("${value:.4}"),
+        Some(value) if value >= 0.01 || value == 0.0 => format!("${value:.4}"),
+        Some(value) => format!("${value:.6}"),
+    }
+}
+
+/// When something began, to the second: `2026-12-01 09:30:00`.
+pub(super) fn began(value: &Value) -> String {
+    let text = inert(value.as_str().unwrap_or("-"));
+    match text.get(..19).filter(|_| text.ends_with('Z')) {
+        Some(seconds) => seconds.replacen('T', " ", 1),
+        None => short(&text, 19),
     }
 }
 
@@ -240,6 +250,14 @@ mod tests {
         assert_eq!(since("2026-11-01", now).unwrap(), "2026-11-01");
         assert!(since("xh", now).is_err());
         assert!(since("999999999999999d", now).is_ok(), "long ago is the beginning");
+    }
+
+    #[test]
+    fn moments_and_sums_are_whole() {
+        assert_eq!(began(&Value::from("2026-12-01T09:30:07.123Z")), "2026-12-01 09:30:07");
+        assert_eq!(began(&Value::Null), "-");
+        let sums = [0.0, 0.000_032_4, 0.0123, 2.5].map(|sum| dollars(Some(sum)));
+        assert_eq!(sums, ["$0.0000", "$0.000032", "$0.0123", "$2.50"]);
     }
 
     #[test]

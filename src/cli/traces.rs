@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ask::Whom;
 use super::text::{self, Align, Paint, Table};
@@ -21,7 +21,7 @@ pub(super) struct Traces {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List traces, newest first
+    /// List traces, newest first; those that are still open stand before the others
     List(List),
     /// Show one trace: its spans as a tree, its verdict, and what the failed rules saw
     Show(Show),
@@ -42,7 +42,7 @@ pub(super) struct Filter {
     /// Only those whose latest evaluation says so
     #[arg(long, value_enum)]
     verdict: Option<Verdict>,
-    /// Only those whose latest evaluation failed this rule
+    /// Only those whose latest evaluation failed this rule, as `rules list` names it
     #[arg(long, value_name = "NAME")]
     rule: Option<String>,
     /// Only of this conversation
@@ -61,6 +61,12 @@ enum Verdict {
 }
 
 impl Filter {
+    /// Whether it leaves out nothing.
+    fn is_none(&self) -> bool {
+        let texts = [&self.agent, &self.since, &self.until, &self.rule, &self.session, &self.search];
+        self.verdict.is_none() && texts.iter().all(|text| text.is_none())
+    }
+
     /// As the API takes it.
     ///
     /// # Errors
@@ -155,12 +161,22 @@ impl List {
             query.push(("detail", "brief".to_owned()));
         }
         let asked = self.whom.find()?;
-        let page = asked.get("/traces", &query);
+        let page = asked.get("/traces", &query).and_then(|page| {
+            let is_empty = page["traces"].as_array().is_none_or(Vec::is_empty);
+            match self.filter.rule.as_deref().filter(|_| is_empty) {
+                Some(rule) => asked.knows_rule(rule).map(|()| page),
+                None => Ok(page),
+            }
+        });
+        let first_step = asked.first_step();
         asked.close();
         let page = page?;
         let mut out = io::stdout().lock();
         text::printed(match self.format {
             Format::Json => text::json(&mut out, &page),
+            Format::Table if self.filter.is_none() && page["total"] == 0 && page["traces"] == json!([]) => {
+                writeln!(out, "no trace is here yet: {first_step}")
+            }
             Format::Table => listed(&mut out, &page, Paint::of_stdout()),
         })?;
         Ok(ExitCode::SUCCESS)
@@ -173,7 +189,7 @@ fn listed(out: &mut impl Write, page: &Value, paint: Paint) -> io::Result<()> {
         return writeln!(out, "no trace matches");
     }
     let mut table = Table::new(&[
-        ("BEGAN", Align::Left),
+        ("BEGAN (UTC)", Align::Left),
         ("VERDICT", Align::Left),
         ("AGENT", Align::Left),
         ("TRACE", Align::Left),
@@ -190,7 +206,7 @@ fn listed(out: &mut impl Write, page: &Value, paint: Paint) -> io::Result<()> {
         };
         let tokens = row["token_usage"]["total_tokens"].as_u64();
         table.row(vec![
-            text::cell(&row["timestamp"], 19),
+            text::began(&row["timestamp"]),
             text::inert(state),
             text::cell(&row["agent_name"], 24),
             text::cell(&row["trace_id"], 32),

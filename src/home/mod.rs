@@ -33,6 +33,14 @@ pub enum Error {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// It cannot be made.
+    #[error("the home folder {path} cannot be made: {error}; choose another with --home or IRIS_HOME")]
+    NotMade {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
     /// The system refused.
     #[error("{path}: {error}")]
     Io {
@@ -83,7 +91,8 @@ impl Home {
                 why: "is no folder: set HOME, or IRIS_HOME to a folder",
             });
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        let not_made = |error| Error::NotMade { path: path.to_owned(), error };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(not_made)?;
         let found = fs::symlink_metadata(path).map_err(failed)?;
         if found.file_type().is_symlink() {
             return Err(Error::Unsafe { path: path.to_owned(), why: "is a symbolic link; name the folder itself" });

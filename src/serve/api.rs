@@ -158,6 +158,10 @@ pub(super) async fn no_route(uri: http::Uri, headers: HeaderMap) -> Response {
             "OTLP belongs to receive.http.listen or receive.grpc.listen; this door takes only spans, at /v1/traces";
         tracing::warn!(door = "web", times, hint, "a request came that this door does not serve");
     }
+    let accepts = headers.get(http::header::ACCEPT).and_then(|accepts| accepts.to_str().ok()).unwrap_or_default();
+    if accepts.contains("text/html") && !uri.path().starts_with("/api/") {
+        return super::dashboard::no_page();
+    }
     let mut valid = vec!["/mcp".to_owned()];
     for route in ROUTES {
         let path = format!("/api/v1{}", route.path);

@@ -45,7 +45,7 @@ pub use message::LIMIT_SETTING;
 pub(crate) use message::fuzzed;
 pub use otlp::Spans;
 pub use relay::{End, Relay, relay};
-pub use socket::{attend, connect, listen as listen_socket};
+pub use socket::{NAME as SOCKET, attend, connect, listen as listen_socket};
 
 /// Connections at a time; an idle one makes room for the next.
 const CONNECTIONS_MAX: u32 = 256;
@@ -219,7 +219,8 @@ pub async fn serve_handler<H: rmcp::ServerHandler>(
 async fn in_json(response: Response, is_mcp: bool) -> Response {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let is_error = response.status().is_client_error() || response.status().is_server_error();
-    if !is_error || kind.starts_with("application/json") {
+    // The page for a person who asked for one that is not there is no error of a library.
+    if !is_error || kind.starts_with("application/json") || kind.starts_with("text/html") {
         return response;
     }
     let (mut parts, body) = response.into_parts();

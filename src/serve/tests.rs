@@ -198,6 +198,37 @@ async fn a_body_that_is_too_large_is_told_the_limit_and_the_setting() {
     );
 }
 
+/// Scenario: the HTTP API is asked over the socket, as the command line does when the web door is shut, while another
+/// peer has said nothing yet.
+/// Guarantees: it answers as everywhere; an end of the sidecar waits for neither.
+#[tokio::test]
+async fn over_the_socket_the_http_api_answers() {
+    let home = tempfile::tempdir().unwrap();
+    let cancel = CancellationToken::new();
+    let (app, folder, stop) = (app(home.path()), home.path().to_owned(), cancel.clone());
+    let serving = tokio::spawn(async move { listen_socket(&folder, app, LIMIT, stop).await });
+    let path = home.path().join(socket::NAME);
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    let silent = loop {
+        match UnixStream::connect(&path).await {
+            Ok(stream) => break stream,
+            Err(error) => assert!(std::time::Instant::now() < deadline, "{error}"),
+        }
+        tokio::task::yield_now().await;
+    };
+    let client = reqwest::Client::builder().unix_socket(path).no_proxy().timeout(Duration::from_secs(20));
+    let client = client.build().unwrap();
+    for (path, status) in [("rules", 200), ("traces", 503), ("nothing", 404)] {
+        let answer = client.get(format!("http://iris.sock/api/v1/{path}")).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{path}");
+        let told: serde_json::Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+        assert!(told.is_object(), "{path}");
+    }
+    cancel.cancel();
+    tokio::time::timeout(Duration::from_secs(20), serving).await.unwrap().unwrap().unwrap();
+    drop(silent);
+}
+
 /// Guarantees: what is no message is answered, a message above the limit with the limit, whatever its length, and the
 /// peer is served on.
 #[tokio::test]

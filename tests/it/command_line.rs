@@ -114,6 +114,47 @@ async fn traces_are_listed_shown_and_gated_alike_with_and_without_a_sidecar() {
     assert_eq!(lists[0], lists[1]);
 }
 
+/// Scenario: nothing has come yet, with the web door open and with it shut, as in a pod.
+/// Guarantees: the command line asks either way, over the socket where the door is shut; it says what brings the first
+/// trace; a gate stays closed; the name of a class where a rule's is wanted is refused with the rule that was meant, so
+/// that no gate is open for a slip.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_came_the_first_step_is_told_with_the_web_door_open_or_shut() {
+    for settings in [&[][..], &[("IRIS__WEB__LISTEN", "off")]] {
+        let iris = Iris::start(settings).await;
+        let empty = succeeded(&iris, &["traces", "list"]);
+        let sends_to = format!("OTEL_EXPORTER_OTLP_ENDPOINT=http://{}", iris.door("http"));
+        assert!(empty.contains("no trace is here yet") && empty.contains(&sends_to), "{empty}");
+        assert_eq!(succeeded(&iris, &["traces", "list", "--agent", "clerk"]), "no trace matches\n");
+        let (code, out, _) = told(&run(&iris, &["gate", "--agent", "clerk"]));
+        assert!(code == 1 && out.contains("no trace of the agent clerk began then"), "{out}");
+        for command in [&["gate", "--min-traces", "0"][..], &["traces", "list"]] {
+            let asked = [command, &["--rule", "silent_tool_failure"]].concat();
+            let refused = refused(&iris, &asked, 2);
+            assert!(refused.contains("no rule is called silent_tool_failure, but no_silent_tool_failure"), "{refused}");
+            assert!(refused.contains("rules list"), "{refused}");
+        }
+        assert!(
+            succeeded(&iris, &["gate", "--min-traces", "0", "--rule", "no_silent_tool_failure"]).contains("0 of 0")
+        );
+    }
+}
+
+/// Guarantees: an address without a scheme and a home that cannot be one are named with what helps.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_or_a_home_that_cannot_be_used_is_refused_with_what_helps() {
+    let iris = Iris::prepared(&[]);
+    let bare = refused(&iris, &["traces", "list", "--url", "127.0.0.1:6920"], 2);
+    assert!(bare.contains("--url 127.0.0.1:6920") && bare.contains("http://127.0.0.1:6920"), "{bare}");
+    let file = iris.home().join("file");
+    std::fs::write(&file, "").unwrap();
+    let home = refused(&iris, &["serve", "--home", file.to_str().unwrap()], 2);
+    assert!(home.contains("cannot be used as the home folder") && !home.contains("config.yaml"), "{home}");
+    let none = iris.home().join("none");
+    let none = refused(&iris, &["traces", "list", "--home", none.to_str().unwrap()], 2);
+    assert!(none.contains("no such folder") && none.contains("iris-sidecar serve"), "{none}");
+}
+
 /// Scenario: every trace is exported as JSON Lines and as Parquet.
 /// Guarantees: each trace once, oldest first, with its texts and verdict as they are, typed, readable by a stock engine; a
 /// file that cannot be written is named, and nothing is left of it.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
+use iris_core::evaluate::Basis;
 use iris_core::model::Timestamp;
 use serde_json::Value;
 
@@ -131,17 +132,25 @@ fn verdict(out: &mut impl Write, evaluation: &Value, trace: &Value, paint: Paint
     let by = text::names(&verdict["by"]);
     let basis = text::cell(&verdict["basis"], 40);
     writeln!(out, "{} {}  {basis}  {by}", paint.faint("Verdict"), paint.state(&state))?;
+    if let Ok(basis) = serde_json::from_value::<Basis>(verdict["basis"].clone()) {
+        writeln!(out, "  {}", paint.faint(basis.in_words()))?;
+    }
     for layer in verdict["also"].as_array().map(Vec::as_slice).unwrap_or_default() {
         let (state, basis) = (text::cell(&layer["state"], 12), text::cell(&layer["basis"], 40));
         writeln!(out, "   also {}  {basis}  {}", paint.state(&state), text::names(&layer["by"]))?;
     }
     for result in evaluation["rule_results"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        if result["state"] != "fail" {
+        let spans = result["evidence"].as_array().into_iter().flatten().filter(|one| one["kind"] == "span");
+        let is_noted = result["state"] == "pass" && spans.count() > 0;
+        if result["state"] != "fail" && !is_noted {
             continue;
         }
         let (name, message) = (text::cell(&result["ruleName"], 60), text::cell(&result["message"], 200));
         let painted = match result["role"].as_str() {
+            _ if is_noted => paint.faint(&format!("{name} (passed)")),
             Some("advisory") => paint.faint(&format!("{name} (advises)")),
+            Some("risk") => paint.error(&format!("{name} (adds to the risk)")),
+            Some("veto") => paint.error(&format!("{name} (vetoes)")),
             _ => paint.error(&name),
         };
         writeln!(out, "\n{painted}  {message}")?;
@@ -171,7 +180,7 @@ fn seen(evidence: &Value, trace: &Value, paint: Paint) -> String {
         Some("toolCall") => {
             format!("{} in call {} of {}", label(), number("index"), text::cell(&evidence["toolName"], 60))
         }
-        Some("pattern") => format!("{} seen {} times", text::cell(&evidence["name"], 60), number("count")),
+        Some("pattern") => format!("{}: {} ×", text::cell(&evidence["name"], 60), number("count")),
         Some("count") => {
             let limit = evidence["threshold"].as_f64().map(|limit| format!(", threshold {limit}")).unwrap_or_default();
             let value = evidence["value"].as_f64().unwrap_or_default();
@@ -223,8 +232,8 @@ mod tests {
             "trace": { "agent_name": "clerk", "trace_id": "0af7651916cd43dd8448eb211c80319c", "timestamp": "2026-12-01T09:30:00.000Z",
                 "latency_ms": 1500.0, "cost_usd": 0.0123, "input": "Who?", "output": "🙂 Call +1 415 555 2671 now" },
             "spans": [span("a", None, "agent"), span("b", Some("a"), "chat"), failed],
-            "evals": [{ "verdict": { "state": "fail", "basis": "evidence_veto", "by": ["no_pii"], "also": [] },
-                "rule_results": [{ "ruleName": "no_pii", "state": "fail", "message": "the output carries 1 phone",
+            "evals": [{ "verdict": { "state": "fail", "basis": "detector_veto", "by": ["no_pii"], "also": [] },
+                "rule_results": [{ "ruleName": "no_pii", "state": "fail", "role": "veto", "message": "the output carries 1 phone",
                     "evidence": [{ "kind": "span", "source": "output", "start": 7, "end": 22, "label": "phone" }] }] }],
         }));
         let lines: Vec<&str> = text.lines().collect();
@@ -233,8 +242,24 @@ mod tests {
             text.contains("\n  agent  1.5 s\n    chat  1.5 s\n      tool lookup  1.5 s  error timed out\n"),
             "{text}"
         );
-        assert!(text.contains("Verdict fail  evidence_veto  no_pii"), "{text}");
+        assert!(text.contains("Verdict fail  detector_veto  no_pii\n  a rule that vetoes found something\n"), "{text}");
+        assert!(text.contains("no_pii (vetoes)  the output carries 1 phone"), "{text}");
         assert!(text.contains("phone in output 7..22  🙂 Call +1 415 555 2671 now"), "{text}");
+    }
+
+    #[test]
+    fn what_a_rule_saw_and_let_pass_is_told() {
+        let result = |name: &str, kind: &str| {
+            json!({ "ruleName": name, "state": "pass", "role": "veto", "message": "1 reserved value",
+                "evidence": [{ "kind": kind, "source": "output", "start": 0, "end": 4, "label": "test_value" }] })
+        };
+        let text = shown(&json!({
+            "trace": { "agent_name": "clerk", "trace_id": "x", "timestamp": "t", "output": "4111" },
+            "evals": [{ "verdict": { "state": "pass", "basis": "clean", "by": [] },
+                "rule_results": [result("no_pii", "span"), result("quiet", "count")] }],
+        }));
+        assert!(text.contains("no_pii (passed)  1 reserved value\n  test_value in output 0..4  4111\n"), "{text}");
+        assert!(!text.contains("quiet"), "{text}");
     }
 
     #[test]

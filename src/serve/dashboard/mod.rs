@@ -44,6 +44,9 @@ use text::Words;
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/// The counter of spans that were taken.
+const ACCEPTED_SPANS: &str = "otelcol_receiver_accepted_spans";
+
 /// Headers of every page.
 const HEADERS: [(&str, &str); 6] = [
     ("content-security-policy", POLICY),
@@ -225,7 +228,8 @@ impl Room {
             frame,
             code: error.code.as_str(),
             message: Words::of(&error.message),
-            field: error.field.as_deref().map(Words::of),
+            // Some messages begin with it.
+            field: error.field.as_deref().filter(|field| !error.message.starts_with(*field)).map(Words::of),
             recovery: error.recovery.iter().map(|step| Words::of(step)).collect(),
         };
         (status, html(&page)).into_response()
@@ -240,6 +244,30 @@ struct Refusal {
     message: Words,
     field: Option<Words>,
     recovery: Vec<Words>,
+}
+
+/// The answer to a person who asks for a page that does not exist.
+pub(super) fn no_page() -> Response {
+    let page = Refusal {
+        frame: Frame {
+            title: "Not found",
+            places: PLACES.iter().map(|(path, name)| Place { path, name, is_here: false }).collect(),
+            assets: assets::names(),
+            is_live: false,
+            key: None,
+            tenant: None,
+            token: String::new(),
+            version: env!("CARGO_PKG_VERSION"),
+        },
+        code: "404",
+        message: Words::of("No page has this address."),
+        field: None,
+        recovery: vec![
+            Words::of("the pages are named above"),
+            Words::of("programs find what they may ask at /api/v1/openapi.json"),
+        ],
+    };
+    (StatusCode::NOT_FOUND, html(&page)).into_response()
 }
 
 /// A page as an answer.
@@ -262,12 +290,18 @@ struct Start {
     http: Option<String>,
     grpc: Option<String>,
     needs_key: bool,
+    /// How many spans came all the same, where one tenant's pages may say so.
+    spans: Option<String>,
 }
 
 impl Room {
     fn start(&self) -> Start {
         let doors = self.around.doors.clone();
-        Start { http: doors.http, grpc: doors.grpc, needs_key: self.gate.asks_for_keys() }
+        let needs_key = self.gate.asks_for_keys();
+        let counters = if needs_key { Vec::new() } else { (self.around.counters)() };
+        let spans = counters.iter().filter(|counter| counter.name == ACCEPTED_SPANS).map(|counter| counter.value).sum();
+        let spans = (spans > 0).then(|| format::count(spans));
+        Start { http: doors.http, grpc: doors.grpc, needs_key, spans }
     }
 }
 

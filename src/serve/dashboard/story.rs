@@ -65,6 +65,8 @@ pub(super) struct Turn {
 pub(super) struct Story {
     pub blocks: Vec<Block>,
     pub failed: Vec<Said>,
+    /// Those that passed although they saw something, such as a value that is published for tests.
+    pub noted: Vec<Said>,
     pub passed: Vec<Said>,
     pub skipped: Vec<Said>,
     /// Why nothing is marked although there is evidence.
@@ -117,8 +119,14 @@ fn is_of(trace: &Trace, evaluation: &Evaluation, result: &RuleResult) -> bool {
 pub(super) fn story(trace: &Trace, evaluation: Option<&Evaluation>) -> Story {
     let sources = sources(trace, evaluation);
     let mut spots: Vec<Vec<Spot>> = sources.iter().map(|_| Vec::new()).collect();
-    let mut story =
-        Story { blocks: Vec::new(), failed: Vec::new(), passed: Vec::new(), skipped: Vec::new(), unmarked: None };
+    let mut story = Story {
+        blocks: Vec::new(),
+        failed: Vec::new(),
+        noted: Vec::new(),
+        passed: Vec::new(),
+        skipped: Vec::new(),
+        unmarked: None,
+    };
     let mut number = 0;
     for (evaluation, result) in
         evaluation.iter().flat_map(|one| one.rule_results.iter().map(move |result| (one, result)))
@@ -147,6 +155,7 @@ pub(super) fn story(trace: &Trace, evaluation: Option<&Evaluation>) -> Story {
         match (has_failed, result.skipped) {
             (true, _) => story.failed.push(said),
             (_, true) => story.skipped.push(said),
+            _ if has_spans(result) => story.noted.push(said),
             _ => story.passed.push(said),
         }
     }
@@ -159,6 +168,10 @@ pub(super) fn story(trace: &Trace, evaluation: Option<&Evaluation>) -> Story {
         })
         .collect();
     story
+}
+
+fn has_spans(result: &RuleResult) -> bool {
+    result.evidence.iter().any(|evidence| matches!(evidence, Evidence::Span { .. }))
 }
 
 fn said(result: &RuleResult) -> Said {
@@ -177,9 +190,20 @@ fn said(result: &RuleResult) -> Said {
         name: Words::of(&result.rule_name),
         category: Words::of(&result.category),
         message: Words::of(result.skip_reason.as_deref().unwrap_or(&result.message)),
-        role: Words::of(result.role.as_deref().unwrap_or_default()),
+        role: Words::of(result.role.as_deref().map(role).unwrap_or_default()),
         notes: Vec::new(),
         also: also.map(|text| Words::brief(&text, 200)).collect(),
+    }
+}
+
+/// What a failure of the rule does here, in words.
+fn role(role: &str) -> &str {
+    match role {
+        "gate" => "decides",
+        "veto" => "vetoes",
+        "risk" => "adds to the risk",
+        "advisory" => "advises only",
+        other => other,
     }
 }
 
@@ -245,6 +269,7 @@ fn part(part: &Part) -> (&'static str, Words) {
 /// How a verdict came about, in a sentence.
 pub(super) fn why(verdict: &evaluate::Verdict) -> String {
     let by = verdict.by.iter().map(|name| Words::brief(name, 80).to_string()).collect::<Vec<_>>().join(", ");
-    let basis = verdict.basis.as_str().replace('_', " ");
-    if by.is_empty() { format!("Decided by {basis}.") } else { format!("Decided by {basis}: {by}.") }
+    let (name, words) = (verdict.basis.as_str(), verdict.basis.in_words());
+    let words = words.get(..1).map(str::to_uppercase).unwrap_or_default() + words.get(1..).unwrap_or_default();
+    if by.is_empty() { format!("{words} ({name}).") } else { format!("{words}: {by} ({name}).") }
 }

@@ -72,6 +72,8 @@ struct Page {
     selects: Vec<Select>,
     fields: Vec<Field>,
     is_filtered: bool,
+    /// A rule's name narrows it.
+    has_rule: bool,
     /// Fields beyond the first line are in use.
     is_narrow: bool,
     lines: Vec<Line>,
@@ -124,6 +126,7 @@ fn page(frame: Frame, fields: &Fields, reply: &Value, now: Timestamp, start: Sta
         selects: selects(fields),
         fields: inputs(fields),
         is_filtered: fields.iter().any(|(name, _)| !matches!(name, "offset" | "limit")),
+        has_rule: fields.get("rule").is_some(),
         is_narrow: narrow.iter().any(|name| fields.get(name).is_some()),
         lines: rows.iter().map(|row| line(row, now)).collect(),
         // Open traces stand before the stored ones, which alone are counted.

@@ -42,6 +42,19 @@ impl Basis {
             Self::NoRules => "no_rules",
         }
     }
+
+    /// The same in words, for people.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::PolicyGate => "a policy, a judgement or a citation failed",
+            Self::DetectorVeto => "a rule that vetoes found something",
+            Self::CriticalUnknown => "a rule that vetoes could not finish",
+            Self::RequiredEvidenceMissing => "what must be seen was not sent",
+            Self::RiskOverLoss => "what was found makes it too likely that something is wrong",
+            Self::Clean => "nothing was found that decides against it",
+            Self::NoRules => "no rule could run",
+        }
+    }
 }
 
 /// How firmly a risk speaks.

@@ -16,7 +16,7 @@ pub struct GenAi;
 
 const GUIDE: Guide = Guide {
     title: "OpenTelemetry GenAI conventions",
-    setup: "Set `OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318` and `OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf`, or port 4317 and `grpc`; content with `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` (`true`, or `span_and_event` with `OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental`). Send logs too: several modes keep the content in log records.",
+    setup: "Set `OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318` and `OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf`, or port 4317 and `grpc`; content with `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` (`span_only`; in older instrumentations `true`, or `span_only` with `OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental`). Send logs too: several modes keep the content in log records.",
     reads: &[
         ("role", "`gen_ai.operation.name`, else what the span carries"),
         (
