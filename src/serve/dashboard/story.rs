@@ -134,6 +134,10 @@ pub(super) fn story(trace: &Trace, evaluation: Option<&Evaluation>) -> Story {
         let has_failed = !result.passed && !result.skipped;
         let counts = is_of(trace, evaluation, result);
         let mut said = said(result);
+        if !has_failed {
+            // It says what a failure does.
+            said.role = Words::default();
+        }
         for evidence in result.evidence.iter().filter(|_| has_failed) {
             let Evidence::Span { source, start, end, label, .. } = evidence else { continue };
             number += 1;
