@@ -63,8 +63,7 @@ pub(super) struct Whom {
 pub(super) struct Asked {
     runtime: Runtime,
     side: Side,
-    /// Where the sidecar that was asked takes OTLP over HTTP, when it is known.
-    otlp: Option<String>,
+    first_step: String,
 }
 
 enum Side {
@@ -89,18 +88,20 @@ impl Whom {
         if let Some(url) = &self.url {
             let base = address(url)?;
             let client = client.build().map_err(Stop::failed)?;
-            return Ok(Asked { runtime, side: Side::Running { client, base, key }, otlp: None });
+            let first_step = "point an agent at the sidecar with OTEL_EXPORTER_OTLP_ENDPOINT".to_owned();
+            return Ok(Asked { runtime, side: Side::Running { client, base, key }, first_step });
         }
         if let Some(running) = running {
             let scheme = if config.web.tls.is_on() { "https" } else { "http" };
             // What runs here is asked directly, whatever proxy the environment names.
             let client = client.no_proxy();
+            let first_step = first_step(&running, config.receive.tls.is_on());
             let (client, base) = match running.web {
                 Some(web) => (client, format!("{scheme}://{web}")),
                 None => (client.unix_socket(folder.join(serve::SOCKET)), SOCKET_BASE.to_owned()),
             };
             let client = client.build().map_err(Stop::failed)?;
-            return Ok(Asked { runtime, side: Side::Running { client, base, key }, otlp: running.http });
+            return Ok(Asked { runtime, side: Side::Running { client, base, key }, first_step });
         }
         if !folder.is_dir() {
             return Err(Stop::usage(format!(
@@ -113,7 +114,8 @@ impl Whom {
         let message_bytes_max = sidecar.1;
         let tenant = self.tenant.as_ref().map_or_else(Tenant::local, |name| Tenant::new(name));
         let router = serve::answering(sidecar.0.app(), Caller::owner(tenant), message_bytes_max);
-        Ok(Asked { runtime, side: Side::Here { sidecar: Box::new(sidecar.0), router }, otlp: None })
+        let first_step = "start the sidecar with `iris-sidecar serve` and point an agent at it".to_owned();
+        Ok(Asked { runtime, side: Side::Here { sidecar: Box::new(sidecar.0), router }, first_step })
     }
 
     /// Opens the folder here; and how large a message may be.
@@ -148,6 +150,24 @@ fn is_held(folder: &Path) -> bool {
     matches!(home::Home::take(folder), Err(home::Error::Held { .. }))
 }
 
+/// What brings the first trace to a process that runs.
+fn first_step(running: &home::Runtime, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    let (door, protocol) = match (&running.http, &running.grpc) {
+        (Some(http), _) => (http, "http/protobuf"),
+        (None, Some(grpc)) => (grpc, "grpc"),
+        (None, None) => {
+            return format!(
+                "process {} holds the folder and takes no spans, as `iris-sidecar mcp` does: end it, then `iris-sidecar serve`",
+                running.pid
+            );
+        }
+    };
+    format!(
+        "point an agent at it with OTEL_EXPORTER_OTLP_ENDPOINT={scheme}://{door} and OTEL_EXPORTER_OTLP_PROTOCOL={protocol}"
+    )
+}
+
 /// An address that was given, with what is wrong with it.
 fn address(url: &str) -> Result<String, Stop> {
     let url = url.trim_end_matches('/');
@@ -162,14 +182,8 @@ fn address(url: &str) -> Result<String, Stop> {
 
 impl Asked {
     /// What brings the first trace to whoever was asked.
-    pub(super) fn first_step(&self) -> String {
-        match (&self.side, &self.otlp) {
-            (Side::Here { .. }, _) => "start the sidecar with `iris-sidecar serve` and point an agent at it".to_owned(),
-            (_, Some(http)) => format!(
-                "point an agent at it with OTEL_EXPORTER_OTLP_ENDPOINT=http://{http} and OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"
-            ),
-            (_, None) => "point an agent at the sidecar with OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(),
-        }
+    pub(super) fn first_step(&self) -> &str {
+        &self.first_step
     }
 
     /// Refuses the name of a rule that whoever was asked does not have.

@@ -168,7 +168,7 @@ impl List {
                 None => Ok(page),
             }
         });
-        let first_step = asked.first_step();
+        let first_step = asked.first_step().to_owned();
         asked.close();
         let page = page?;
         let mut out = io::stdout().lock();
