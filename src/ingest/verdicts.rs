@@ -19,7 +19,7 @@ use iris_core::model::{Evaluation, Lane, RowKey, SpanId, Tenant, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::pipeline::{Judging, Tell};
+use super::pipeline::Tell;
 use crate::forward::verdict;
 use crate::journal::{Door, Encoding, Journal, Kind, Record};
 use crate::store::{self, Bounds, Store};

@@ -155,7 +155,7 @@ impl Writer {
         }
         let mut ordinary_open = true;
         while !state.ending {
-            let room = ordinary_open && state.closed.is_none() && state.pending.bytes() < 2 * self.config.group_bytes;
+            let room = ordinary_open && state.closed.is_none() && self.has_room(&state);
             let wake = tokio::time::Instant::from_std(self.next_wake(&state));
             tokio::select! {
                 biased;
@@ -191,6 +191,11 @@ impl Writer {
                 tracing::error!(%error, "rows that waited for the database at its end were not committed");
             }
         }
+    }
+
+    /// Whether more may be taken while a group waits or cannot be committed.
+    const fn has_room(&self, state: &State) -> bool {
+        state.pending.bytes() < self.config.group_bytes + self.config.group_bytes / 2
     }
 
     fn next_wake(&self, state: &State) -> Instant {
@@ -361,7 +366,7 @@ impl Writer {
 
     /// Takes what the ordinary channel holds, committing on the way so that the window stays bounded.
     fn drain_ordinary(&mut self, state: &mut State) {
-        while state.pending.bytes() < 2 * self.config.group_bytes {
+        while self.has_room(state) {
             let Ok(sent) = self.ordinary.try_recv() else { return };
             self.accept(state, sent.write);
             if state.pending.is_full(self.config.group_rows, self.config.group_bytes) && self.commit(state).is_err() {

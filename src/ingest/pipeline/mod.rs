@@ -47,7 +47,7 @@ pub use said::Said;
 pub use status::{LaneLag, PipelineStatus, SetAside};
 
 /// Bytes of journal records that are decoded and not yet taken by the writer: several times that in memory.
-const WINDOW_BYTES: usize = 4 << 20;
+const WINDOW_BYTES: usize = 2 << 20;
 /// The lanes the store follows.
 const LANES: [Lane; 2] = [Lane::Traces, Lane::Logs];
 /// Commands that wait for the owner before their senders do.
