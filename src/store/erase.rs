@@ -95,7 +95,8 @@ pub(super) fn erase(
         chosen.delete(connection, "evaluations", " AND NOT erased")?;
         group::table(connection, "evaluations", true, |appender| {
             linked.iter().try_for_each(|evaluation| {
-                evaluations::append(appender, &without_text(evaluation.clone(), now), evaluation.position, beside)
+                let kept = without_text(evaluation.clone(), now);
+                evaluations::append(appender, &kept, evaluation.position, false, beside)
             })
         })?;
     }

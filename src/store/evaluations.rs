@@ -1,7 +1,7 @@
 //! The `evaluations` table: hot columns for filters, the texts that were judged, the rest of the [`Evaluation`] as JSON.
 
 use duckdb::{Appender, params};
-use iris_core::model::{EvalType, Evaluation, Position, Tenant, Timestamp, TraceId, VerdictState};
+use iris_core::model::{EvalType, Evaluation, Position, Tenant, Timestamp, Trace, TraceId, VerdictState};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -20,6 +20,9 @@ pub(super) const COLUMNS: &str = "body, output_text, expected_text, epoch_us(cre
 pub(super) const COLUMNS_WITHOUT_TEXTS: &str = "body, CASE WHEN output_text IS NOT NULL THEN '' END, \
      CASE WHEN expected_text IS NOT NULL THEN '' END, epoch_us(created_at), nanos, long_id, long";
 
+/// The same without a text at all, which then need not be read.
+pub(super) const COLUMNS_OF_VERDICT: &str = "body, NULL, NULL, epoch_us(created_at), nanos, long_id, long";
+
 /// The wide columns: everything of a row, and what is read where the texts are not wanted.
 pub(super) const ALL: &[&str] = &["body", "output_text", "expected_text"];
 pub(super) const BODY: &[&str] = &["body"];
@@ -32,11 +35,33 @@ fn failed_rules(evaluation: &Evaluation) -> String {
     serde_json::Value::from_iter(failed.map(|result| &*result.rule_name)).to_string()
 }
 
-/// Appends one row.
+/// The columns of a verdict, as the row of a trace has them too.
+pub(super) struct Verdict {
+    pub score: f64,
+    pub state: &'static str,
+    pub failed_rules: String,
+    pub created_at: duckdb::types::Value,
+}
+
+impl Verdict {
+    /// What an evaluation says of a trace; nothing where it ruled on nothing, or judged another.
+    pub fn of(trace: &Trace, evaluation: &Evaluation) -> Option<Self> {
+        let is_its = evaluation.trace_id == Some(trace.trace_id) && evaluation.tenant == trace.tenant;
+        (is_its && !evaluation.judged_nothing()).then(|| Self {
+            score: evaluation.score,
+            state: evaluation.state.as_str(),
+            failed_rules: failed_rules(evaluation),
+            created_at: micros(evaluation.created_at),
+        })
+    }
+}
+
+/// Appends one row; `with_trace` when the row of its trace that is appended beside it has its verdict.
 pub(super) fn append(
     appender: &mut Appender<'_>,
     evaluation: &Evaluation,
     position: Option<Position>,
+    with_trace: bool,
     beside: &mut Beside,
 ) -> Result<(), Error> {
     if !evaluation.score.is_finite() {
@@ -72,6 +97,7 @@ pub(super) fn append(
         body,
         kept.long_id,
         kept.long,
+        with_trace,
     ];
     appender.append_row(row).map_err(Error::engine)
 }
@@ -151,7 +177,7 @@ fn unreadable(why: String) -> Error {
     Error::Unreadable { table: "evaluations", why }
 }
 
-/// A row that was selected as [`COLUMNS`] or [`COLUMNS_WITHOUT_TEXTS`].
+/// A row that was selected as [`COLUMNS`], [`COLUMNS_WITHOUT_TEXTS`] or [`COLUMNS_OF_VERDICT`].
 pub(super) struct Stored {
     body: String,
     texts: [Option<String>; 2],
@@ -175,7 +201,7 @@ impl Stored {
     /// The evaluation with nothing of a long text.
     pub fn without_long_texts(mut self, values: &mut Values, shapes: &Known) -> Result<Evaluation, Error> {
         for (field, text) in TEXTS.into_iter().zip(&mut self.texts) {
-            if self.long.as_ref().is_some_and(|long| long.bytes(field).is_some()) {
+            if text.is_some() && self.long.as_ref().is_some_and(|long| long.bytes(field).is_some()) {
                 *text = Some(String::new());
             }
         }

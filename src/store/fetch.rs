@@ -9,6 +9,10 @@ use super::reader::Reader;
 const NEAR_ROWS: i64 = 2048;
 /// Most stretches of a table that one statement reads.
 const STRETCHES_MAX: usize = 64;
+/// From so many stretches on, few rows are sought as a list that is joined: planning many parts costs more than the rows.
+const FAR_STRETCHES: usize = 4;
+/// Most rows of such a list: of a longer one the engine keeps the ends alone, and unpacks all between.
+const FAR_ROWS: usize = 50;
 /// Bytes of text that one statement gives back; one row may be larger.
 const BITE_BYTES: u64 = 8 * 1024 * 1024;
 /// Rows that one statement gives back.
@@ -35,7 +39,8 @@ pub(super) fn bites(sizes: &[(i64, u64)]) -> Vec<Vec<i64>> {
 }
 
 /// Reads rows by their numbers. What cannot be read is counted and left out. Every stretch of a table is named by
-/// its ends: a list of numbers alone would have all the compressed text between the first and the last unpacked.
+/// its ends, or a short list joined: a list of numbers alone would have all the compressed text between the first and the
+/// last unpacked.
 pub(super) fn fetch<T>(
     reader: &Reader<'_>,
     table: &str,
@@ -101,7 +106,13 @@ fn select<T>(
             "SELECT {columns}, rowid AS place FROM {table} WHERE rowid BETWEEN {first} AND {last} AND rowid IN ({list})"
         ))
     };
-    let sql = stretches.iter().filter_map(select).collect::<Vec<_>>().join(" UNION ALL ");
+    let rows: usize = stretches.iter().map(Vec::len).sum();
+    let sql = if stretches.len() > FAR_STRETCHES && rows <= FAR_ROWS {
+        let list = stretches.iter().flatten().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        format!("SELECT {columns}, rowid AS place FROM {table} WHERE rowid IN (SELECT unnest([{list}]))")
+    } else {
+        stretches.iter().filter_map(select).collect::<Vec<_>>().join(" UNION ALL ")
+    };
     reader.readable(&sql, &[], |row| {
         let place = row.get::<_, i64>("place").map_err(Error::engine)?;
         Ok((place, read(row)?))

@@ -1,12 +1,14 @@
 //! One transaction: rows, traces, evaluations and the positions they justify, all or nothing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use duckdb::{Appender, Connection, params};
-use iris_core::model::{Evaluation, Observation, Position, Reading, Row, Timestamp, Trace};
+use iris_core::model::{Evaluation, Observation, Position, Reading, Row, Tenant, Timestamp, Trace, TraceId};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::erase::{Erased, erase, purge};
+use super::evaluations::Verdict;
 use super::open::CATALOG;
 use super::packed::{Packed, Scratch};
 use super::spans;
@@ -189,12 +191,18 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
         })
     })?;
     let has_traces = items.iter().any(|item| !matches!(item, Item::Row(_) | Item::Settled(_) | Item::Gone { .. }));
+    let together = together(items);
     table(connection, "traces", has_traces, |appender| {
         items.iter().try_for_each(|item| match item {
-            Item::Judged { trace, .. } => traces::append(appender, trace, None, now, &mut scratch.beside),
+            Item::Judged { trace, evaluation, .. } => {
+                let verdict = Verdict::of(trace, evaluation);
+                traces::append(appender, trace, verdict.as_ref(), None, now, &mut scratch.beside)
+            }
             Item::Tool(write) => match write.as_ref() {
                 ToolWrite::Trace { trace, position, .. } => {
-                    traces::append(appender, trace, Some(*position), now, &mut scratch.beside)
+                    let evaluation = together.get(&(&trace.tenant, trace.trace_id)).copied().flatten();
+                    let verdict = evaluation.and_then(|evaluation| Verdict::of(trace, evaluation));
+                    traces::append(appender, trace, verdict.as_ref(), Some(*position), now, &mut scratch.beside)
                 }
                 ToolWrite::Evaluation { .. } | ToolWrite::Deletion { .. } | ToolWrite::Purge { .. } => Ok(()),
             },
@@ -203,12 +211,15 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
     })?;
     table(connection, "evaluations", has_traces, |appender| {
         items.iter().try_for_each(|item| match item {
-            Item::Judged { evaluation, .. } => {
-                evaluations::append(appender, evaluation, evaluation.position, &mut scratch.beside)
+            Item::Judged { trace, evaluation, .. } => {
+                let is_there = Verdict::of(trace, evaluation).is_some();
+                evaluations::append(appender, evaluation, evaluation.position, is_there, &mut scratch.beside)
             }
             Item::Tool(write) => match write.as_ref() {
                 ToolWrite::Evaluation { evaluation, position } => {
-                    evaluations::append(appender, evaluation, Some(*position), &mut scratch.beside)
+                    let first = evaluation.trace_id.and_then(|id| together.get(&(&evaluation.tenant, id)).copied());
+                    let is_there = first.flatten().is_some_and(|first| std::ptr::eq(first, evaluation));
+                    evaluations::append(appender, evaluation, Some(*position), is_there, &mut scratch.beside)
                 }
                 ToolWrite::Trace { .. } | ToolWrite::Deletion { .. } | ToolWrite::Purge { .. } => Ok(()),
             },
@@ -216,6 +227,32 @@ fn append_all(connection: &Connection, items: &[&Item], now: Timestamp, scratch:
         })
     })?;
     delete(connection, items, now, scratch)
+}
+
+/// The traces that tools wrote, each with the first evaluation of it in the same group that ruled on something.
+fn together<'a>(items: &[&'a Item]) -> HashMap<(&'a Tenant, TraceId), Option<&'a Evaluation>> {
+    let mut found: HashMap<(&Tenant, TraceId), Option<&Evaluation>> = HashMap::new();
+    let writes = || {
+        items.iter().filter_map(|item| match item {
+            Item::Tool(write) => Some(write.as_ref()),
+            Item::Judged { .. } | Item::Row(_) | Item::Settled(_) | Item::Gone { .. } => None,
+        })
+    };
+    for write in writes() {
+        if let ToolWrite::Trace { trace, .. } = write {
+            found.entry((&trace.tenant, trace.trace_id)).or_default();
+        }
+    }
+    for write in writes() {
+        if let ToolWrite::Evaluation { evaluation, .. } = write
+            && let Some(id) = evaluation.trace_id
+            && !evaluation.judged_nothing()
+            && let Some(pair) = found.get_mut(&(&evaluation.tenant, id))
+        {
+            pair.get_or_insert(evaluation);
+        }
+    }
+    found
 }
 
 /// Deletes what the items say, among it what stands before them in the same group.

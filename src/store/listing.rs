@@ -60,7 +60,8 @@ pub(super) fn judged_between(
 
 pub(super) fn list(reader: &Reader<'_>, tenant: &Tenant, query: &EvaluationQuery) -> Result<Part<Evaluation>, Error> {
     let tenant = Value::Text(tenant.as_str().to_owned());
-    let mut filter = Filter { sql: "FROM evaluations WHERE tenant = ?".to_owned(), bound: vec![tenant] };
+    let mut filter =
+        Filter { with: String::new(), sql: "FROM evaluations WHERE tenant = ?".to_owned(), bound: vec![tenant] };
     if let Some(eval_type) = query.eval_type {
         filter.and("eval_type = ?", Value::Text(eval_type.as_str().to_owned()));
     }

@@ -50,6 +50,7 @@ mod summary;
 mod tests;
 mod traces;
 mod track;
+mod verdicts;
 mod writer;
 
 #[cfg(any(test, fuzzing))]

@@ -49,7 +49,7 @@ pub struct TracePage {
 pub struct PageRow {
     /// The trace, without its `runs`.
     pub trace: Trace,
-    /// Its latest evaluation; without the judged text, when that is long.
+    /// Its latest evaluation; without the judged text, when that is long or the budget nothing.
     pub evaluation: Option<Evaluation>,
     /// What it lost.
     pub lost: Lost,
@@ -87,7 +87,9 @@ pub(super) fn page(
         }
     }
     let ids: Vec<TraceId> = page.rows.iter().map(|row| row.trace.trace_id).collect();
-    let mut latest = latest(reader, tenant, &ids)?;
+    // A page on which no text is whole has none of those that were judged.
+    let columns = if budget.bytes == 0 { evaluations::COLUMNS_OF_VERDICT } else { evaluations::COLUMNS };
+    let mut latest = latest(reader, tenant, &ids, columns)?;
     for row in &mut page.rows {
         row.evaluation = latest.remove(&row.trace.trace_id);
     }
@@ -111,12 +113,12 @@ fn choose(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> Result<(V
         SortBy::LatencyMs => "latency_ms",
         SortBy::CostUsd => "cost_usd",
     };
-    let counted = format!("SELECT count(*) {}", filter.sql);
+    let counted = format!("{} SELECT count(*) {}", filter.with, filter.sql);
     let conditions = filter.bound.len();
     let sql = format!(
-        "SELECT t.rowid, t.trace_id, {count} {} ORDER BY t.{key} {direction} NULLS LAST, t.timestamp {direction}, t.trace_id \
+        "{} SELECT t.rowid, t.trace_id, {count} {} ORDER BY t.{key} {direction} NULLS LAST, t.timestamp {direction}, t.trace_id \
          LIMIT ? OFFSET ?",
-        filter.sql,
+        filter.with, filter.sql,
     );
     filter.bound.extend([Value::UInt(query.limit), Value::UBigInt(query.offset)]);
     let chosen: Vec<(Place, u64)> = reader.rows(&sql, &filter.params(), |row| {
@@ -186,18 +188,27 @@ fn shorter(row: traces::Stored, values: &mut Values, whole: bool, budget: Budget
     Ok((trace, lost))
 }
 
-fn latest(reader: &Reader<'_>, tenant: &Tenant, ids: &[TraceId]) -> Result<HashMap<TraceId, Evaluation>, Error> {
+fn latest(
+    reader: &Reader<'_>,
+    tenant: &Tenant,
+    ids: &[TraceId],
+    columns: &str,
+) -> Result<HashMap<TraceId, Evaluation>, Error> {
     let chosen: Vec<i64> = newest::judged(reader, tenant, ids)?;
-    let found = evaluations(reader, &chosen)?;
+    let found = evaluations_of(reader, &chosen, columns)?;
     Ok(found.into_values().filter_map(|evaluation| Some((evaluation.trace_id?, evaluation))).collect())
 }
 
 /// Evaluations by their rows' numbers, without the texts that they judged where those are long: they are the trace's
 /// own, and no reply carries them twice.
 pub(super) fn evaluations(reader: &Reader<'_>, places: &[i64]) -> Result<HashMap<i64, Evaluation>, Error> {
+    evaluations_of(reader, places, evaluations::COLUMNS)
+}
+
+fn evaluations_of(reader: &Reader<'_>, places: &[i64], columns: &str) -> Result<HashMap<i64, Evaluation>, Error> {
     let mut found = HashMap::with_capacity(places.len());
     for some in places.chunks(ROWS_AT_A_TIME) {
-        let mut rows = fetch(reader, "evaluations", evaluations::COLUMNS, some, &mut evaluations::Stored::read)?;
+        let mut rows = fetch(reader, "evaluations", columns, some, &mut evaluations::Stored::read)?;
         let size =
             |row: &evaluations::Stored| row.long.as_ref().and_then(|long| long.bytes("body")).unwrap_or_default();
         let sizes: Vec<(i64, u64)> = some.iter().filter_map(|place| Some((*place, size(rows.get(place)?)))).collect();

@@ -9,6 +9,7 @@ use super::fetch::{bites, fetch};
 use super::long::{self, Long, Values};
 use super::reader::Reader;
 use super::spans::{Shared, micros};
+use super::verdicts::{self, Odd};
 use super::{Error, evaluations, page, spans, traces};
 
 /// Which traces, in which order. Absent filters let everything pass.
@@ -84,6 +85,8 @@ pub struct Loaded {
 
 /// A growing WHERE with the values it binds.
 pub(super) struct Filter {
+    /// What stands before SELECT.
+    pub with: String,
     pub sql: String,
     pub bound: Vec<Value>,
 }
@@ -120,30 +123,19 @@ impl Filter {
     }
 }
 
-const LATEST: &str = "LEFT JOIN (SELECT trace_id, score, state, failed_rules FROM evaluations \
-     WHERE tenant = ? AND trace_id IS NOT NULL AND score IS NOT NULL \
-     QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY created_at DESC, rowid DESC) = 1) e \
-     ON e.trace_id = t.trace_id";
-
-/// FROM and WHERE of a query. Versions above the first are few, so the newest of each trace is found by a
-/// join with those alone; the latest evaluations are looked up only when a filter asks for them.
+/// What stands before SELECT, and FROM and WHERE of a query. The newest version and the latest verdict of each trace are
+/// looked up for the odd ones alone; verdicts only when a filter asks for them.
 pub(super) fn filter(tenant: &Tenant, query: &TraceQuery) -> Filter {
     let text = |text: &str| Value::Text(text.to_owned());
     let judged =
         query.min_score.is_some() || query.max_score.is_some() || query.verdict.is_some() || query.rule.is_some();
+    let odd = if judged { Odd::verdicts(tenant, None) } else { Odd::versions(tenant) };
     let mut filter = Filter {
-        sql: format!(
-            "FROM traces t LEFT JOIN (SELECT trace_id, max(version) AS newest FROM traces \
-             WHERE tenant = ? AND version > 1 GROUP BY trace_id) n ON n.trace_id = t.trace_id {} \
-             WHERE (n.newest IS NULL OR n.newest = t.version)",
-            if judged { LATEST } else { "" }
-        ),
-        bound: vec![text(tenant.as_str())],
+        with: format!("WITH {}", odd.sql),
+        sql: format!("FROM traces t {}", verdicts::JOIN),
+        bound: odd.bound,
     };
-    if judged {
-        filter.bound.push(text(tenant.as_str()));
-    }
-    filter.and("t.tenant = ?", text(tenant.as_str()));
+    filter.bound.push(text(tenant.as_str()));
     if let Some(id) = &query.trace_id {
         filter.and("t.trace_id = ?", Value::Blob(id.as_bytes().to_vec()));
     }
@@ -166,17 +158,19 @@ pub(super) fn filter(tenant: &Tenant, query: &TraceQuery) -> Filter {
     if let Some(until) = query.until {
         filter.and("t.timestamp <= ?", micros(until));
     }
+    let is = |name: &str, compared: &str| format!("{} {compared}", verdicts::column(name));
     if let Some(score) = query.min_score {
-        filter.and("e.score >= ?", Value::Double(score));
+        filter.and(&is("score", ">= ?"), Value::Double(score));
     }
     if let Some(score) = query.max_score {
-        filter.and("e.score <= ?", Value::Double(score));
+        filter.and(&is("score", "<= ?"), Value::Double(score));
     }
     if let Some(state) = query.verdict {
-        filter.and("e.state = ?", text(state.as_str()));
+        filter.and(&is("state", "= ?"), text(state.as_str()));
     }
     if let Some(rule) = &query.rule {
-        filter.and("contains(e.failed_rules, ?)", Value::Text(serde_json::Value::from(rule.as_str()).to_string()));
+        let name = serde_json::Value::from(rule.as_str()).to_string();
+        filter.and(&format!("contains({}, ?)", verdicts::column("failed_rules")), Value::Text(name));
     }
     filter
 }

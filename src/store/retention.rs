@@ -106,17 +106,13 @@ impl Sweep {
                 )?,
                 Stage::Evaluations,
             ),
-            Stage::Evaluations => (
-                batch(
-                    connection,
-                    &format!(
-                        "DELETE FROM evaluations WHERE rowid IN (SELECT rowid FROM evaluations WHERE {} < ? LIMIT ?)",
-                        came("created_at", "coalesce(seq, seen_through)")
-                    ),
-                    &cutoff,
-                )?,
-                Stage::Positions,
-            ),
+            Stage::Evaluations => {
+                let old = format!(
+                    "SELECT rowid FROM evaluations WHERE {} < ? LIMIT ?",
+                    came("created_at", "coalesce(seq, seen_through)")
+                );
+                (evaluations(connection, &old, &cutoff)?, Stage::Positions)
+            }
             Stage::Positions => {
                 prune_positions(connection)?;
                 return Ok(false);
@@ -172,6 +168,22 @@ fn batch(connection: &Connection, sql: &str, cutoff: &duckdb::types::Value) -> R
     let mut deleted = 0;
     group::transaction(connection, true, |connection| {
         deleted = long::delete(connection, sql, &[cutoff, &ROWS_BATCH])?;
+        Ok(())
+    })?;
+    Ok(deleted)
+}
+
+/// Deletes evaluations; a trace that is kept loses the verdict that its row has of one.
+fn evaluations(connection: &Connection, old: &str, cutoff: &duckdb::types::Value) -> Result<usize, Error> {
+    let mut deleted = 0;
+    group::transaction(connection, true, |connection| {
+        let orphaned = format!(
+            "UPDATE traces SET verdict_at = NULL, verdict_score = NULL, verdict_state = NULL, verdict_rules = NULL \
+             WHERE (tenant, trace_id) IN (SELECT tenant, trace_id FROM evaluations WHERE with_trace AND rowid IN ({old}))"
+        );
+        connection.execute(&orphaned, params![cutoff, ROWS_BATCH]).map_err(Error::engine)?;
+        let sql = format!("DELETE FROM evaluations WHERE rowid IN ({old})");
+        deleted = long::delete(connection, &sql, &[cutoff, &ROWS_BATCH])?;
         Ok(())
     })?;
     Ok(deleted)

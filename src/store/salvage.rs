@@ -47,6 +47,10 @@ pub struct Salvaged {
     pub lost_until: Option<Timestamp>,
 }
 
+/// What a row of a trace and that of its evaluation have of each other: one may be lost, so neither is copied, and every
+/// verdict is asked of the evaluations.
+const OF_BOTH: &str = "'verdict_at', 'verdict_score', 'verdict_state', 'verdict_rules', 'with_trace'";
+
 impl Salvaged {
     /// Nothing could be read.
     pub(super) fn nothing() -> Self {
@@ -184,7 +188,10 @@ impl Copy<'_> {
         }
         self.note(&piece)?;
         let rows = format!("FROM {OLD}.main.{table} WHERE rowid >= {first} AND rowid < {next}");
-        let copied = self.both.execute(&format!("INSERT INTO {CATALOG}.main.{table} SELECT * {rows}"), []);
+        // By name: a file that was never brought up to date has fewer columns.
+        let insert =
+            format!("INSERT INTO {CATALOG}.main.{table} BY NAME SELECT COLUMNS(c -> c NOT IN ({OF_BOTH})) {rows}");
+        let copied = self.both.execute(&insert, []);
         let copied = match copied {
             Ok(copied) => copied,
             Err(error) => {

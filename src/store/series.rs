@@ -1,6 +1,6 @@
 //! Figures over time, by name and by rule, and the sessions of a window: what a page of charts is drawn from.
 //!
-//! Each question reads the traces that began in one window, with the latest evaluation of each among those made since the
+//! Each question reads the traces that began in one window, with the latest verdict of each among those made since the
 //! window began, and answers with a bounded number of rows.
 
 use duckdb::ToSql;
@@ -11,6 +11,7 @@ use super::Error;
 use super::long;
 use super::reader::Reader;
 use super::spans::{micros, timestamp, trace_id};
+use super::verdicts::{self, Odd};
 
 /// Steps of one series.
 pub const POINTS_MAX: usize = 400;
@@ -158,47 +159,51 @@ pub type Said = (TraceId, EvalType, VerdictState);
 const FIGURES: &str = "count(*) AS traces, count(*) FILTER (x.state = 'pass'), count(*) FILTER (x.state = 'fail'), \
      count(*) FILTER (x.state = 'unknown'), count(*) FILTER (x.failed), sum(x.cost_usd), \
      CAST(sum(x.prompt_tokens) AS UBIGINT), CAST(sum(x.completion_tokens) AS UBIGINT), \
-     quantile_cont(x.latency_ms, 0.5), quantile_cont(x.latency_ms, 0.95)";
+     quantile_cont(x.latency_ms, [0.5, 0.95])[1], quantile_cont(x.latency_ms, [0.5, 0.95])[2]";
 
 /// What `grouping` says of a row that is about one step, and of one that is about one name.
 const STEPS: i64 = 0b01;
 const NAMES: i64 = 0b10;
 
-/// The traces of a window and the latest evaluation of each, as `w` and `v`.
+/// The traces of a window with the latest verdict of each, as `x`.
 struct Common {
-    sql: String,
+    odd: String,
+    from: String,
     bound: Vec<Value>,
 }
 
 impl Common {
-    fn of(tenant: &Tenant, window: &Window) -> Self {
+    /// With these columns beside those of the figures.
+    fn of(tenant: &Tenant, window: &Window, columns: &str) -> Self {
         let text = |text: &str| Value::Text(text.to_owned());
-        let mut sql = "WITH w AS (SELECT t.* FROM traces t LEFT JOIN (SELECT trace_id, max(version) AS newest FROM traces \
-             WHERE tenant = ? AND version > 1 GROUP BY trace_id) n ON n.trace_id = t.trace_id \
-             WHERE (n.newest IS NULL OR n.newest = t.version) AND t.tenant = ? AND t.timestamp >= ? AND t.timestamp <= ?"
-            .to_owned();
-        let mut bound = vec![text(tenant.as_str()), text(tenant.as_str()), micros(window.since), micros(window.until)];
+        let odd = Odd::verdicts(tenant, Some(window.since));
+        let (state, failed_rules) = (verdicts::column_since("state"), verdicts::column_since("failed_rules"));
+        let mut from = format!(
+            "(SELECT t.timestamp, t.agent_name, t.latency_ms, t.prompt_tokens, t.completion_tokens, t.cost_usd, t.failed, \
+             {state} AS state, {failed_rules} AS failed_rules, {columns} FROM traces t {} AND t.timestamp >= ? AND t.timestamp <= ?",
+            verdicts::JOIN
+        );
+        let mut bound = odd.bound;
+        let (since, until) = (micros(window.since), micros(window.until));
+        bound.extend([since.clone(), since.clone(), text(tenant.as_str()), since, until]);
         for (by, name) in &window.names {
-            sql.push_str(&format!(" AND t.{} = ?", by.column()));
+            from.push_str(&format!(" AND t.{} = ?", by.column()));
             bound.push(text(long::name(name)));
         }
-        sql.push_str(
-            "), v AS (SELECT trace_id, arg_max(state, (created_at, rowid)) AS state, \
-             arg_max(failed_rules, (created_at, rowid)) AS failed_rules FROM evaluations \
-             WHERE tenant = ? AND trace_id IS NOT NULL AND score IS NOT NULL AND created_at >= ? GROUP BY trace_id) ",
-        );
-        bound.extend([text(tenant.as_str()), micros(window.since)]);
-        Self { sql, bound }
+        from.push_str(") x");
+        Self { odd: odd.sql, from, bound }
     }
 
     fn rows<T>(
         &self,
         reader: &Reader<'_>,
+        columns: &str,
         rest: &str,
         read: impl Fn(&duckdb::Row<'_>) -> duckdb::Result<T>,
     ) -> Result<Vec<T>, Error> {
         let bound: Vec<&dyn ToSql> = self.bound.iter().map(|value| value as &dyn ToSql).collect();
-        reader.rows(&format!("{}{rest}", self.sql), &bound, |row| read(row).map_err(Error::engine))
+        let sql = format!("WITH {} SELECT {columns} FROM {} {rest}", self.odd, self.from);
+        reader.rows(&sql, &bound, |row| read(row).map_err(Error::engine))
     }
 }
 
@@ -225,20 +230,18 @@ pub(super) fn series(
     step: Step,
     by: By,
 ) -> Result<Series, Error> {
-    let common = Common::of(tenant, window);
+    let named = format!("date_trunc('{}', t.timestamp) AS begun, t.{} AS name", step.unit(), by.column());
+    let common = Common::of(tenant, window, &named);
     // All together, by step and by name in one pass: which of them a row is, `grouping` says.
-    let sql = format!(
-        "SELECT grouping(x.begun, x.name) AS which, epoch_us(x.begun) AS begun, x.name, {FIGURES} FROM (SELECT w.*, v.state, \
-         date_trunc('{}', w.timestamp) AS begun, w.{} AS name FROM w LEFT JOIN v ON v.trace_id = w.trace_id) x \
-         GROUP BY GROUPING SETS ((), (x.begun), (x.name)) \
+    let columns = format!("grouping(x.begun, x.name) AS which, epoch_us(x.begun) AS begun, x.name, {FIGURES}");
+    let rest = format!(
+        "GROUP BY GROUPING SETS ((), (x.begun), (x.name)) \
          QUALIFY row_number() OVER (PARTITION BY which ORDER BY CASE which WHEN {STEPS} THEN epoch_us(x.begun) ELSE count(*) END DESC, \
-         x.name) <= CASE which WHEN {NAMES} THEN {NAMES_MAX} ELSE {POINTS_MAX} END",
-        step.unit(),
-        by.column()
+         x.name) <= CASE which WHEN {NAMES} THEN {NAMES_MAX} ELSE {POINTS_MAX} END"
     );
     type Grouped = (i64, Option<i64>, Option<String>, Figures);
     let rows: Vec<Grouped> =
-        common.rows(reader, &sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, figures(row, 3)?)))?;
+        common.rows(reader, &columns, &rest, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, figures(row, 3)?)))?;
     let (mut total, mut points, mut names) = (Figures::default(), Vec::new(), Vec::new());
     for (which, begun, name, figures) in rows {
         match (which, begun) {
@@ -251,14 +254,11 @@ pub(super) fn series(
     names.sort_by(|(one, more), (two, less)| {
         less.traces.cmp(&more.traces).then_with(|| (one.is_none(), one).cmp(&(two.is_none(), two)))
     });
-    let sets: Vec<(String, u64)> = common.rows(
-        reader,
-        &format!(
-            "SELECT v.failed_rules, count(*) AS times FROM w JOIN v ON v.trace_id = w.trace_id WHERE v.failed_rules <> '[]' \
-             GROUP BY v.failed_rules ORDER BY times DESC, v.failed_rules LIMIT {SETS_MAX}"
-        ),
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
+    let rest = format!(
+        "WHERE x.failed_rules <> '[]' GROUP BY x.failed_rules ORDER BY times DESC, x.failed_rules LIMIT {SETS_MAX}"
+    );
+    let sets: Vec<(String, u64)> =
+        common.rows(reader, "x.failed_rules, count(*) AS times", &rest, |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(Series { total, points, names, rules: counted(&sets) })
 }
 
@@ -284,12 +284,14 @@ pub(super) fn sessions(
     limit: u32,
     offset: u64,
 ) -> Result<Vec<SessionRow>, Error> {
-    let sql = format!(
-        "SELECT x.session_id, epoch_us(min(x.timestamp)), epoch_us(max(x.timestamp)) AS last, arg_max(x.agent_name, x.timestamp), \
-         count(DISTINCT x.agent_name), {FIGURES} FROM (SELECT w.*, v.state FROM w LEFT JOIN v ON v.trace_id = w.trace_id) x \
-         WHERE x.session_id IS NOT NULL GROUP BY x.session_id ORDER BY last DESC, x.session_id LIMIT {limit} OFFSET {offset}"
+    let columns = format!(
+        "x.session_id, epoch_us(min(x.timestamp)), epoch_us(max(x.timestamp)) AS last, arg_max(x.agent_name, x.timestamp), \
+         count(DISTINCT x.agent_name), {FIGURES}"
     );
-    Common::of(tenant, window).rows(reader, &sql, |row| {
+    let rest = format!(
+        "WHERE x.session_id IS NOT NULL GROUP BY x.session_id ORDER BY last DESC, x.session_id LIMIT {limit} OFFSET {offset}"
+    );
+    Common::of(tenant, window, "t.session_id").rows(reader, &columns, &rest, |row| {
         Ok(SessionRow {
             session_id: row.get(0)?,
             first: timestamp(row.get(1)?, 0),

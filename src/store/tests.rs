@@ -14,4 +14,5 @@ mod series;
 mod shapes;
 mod soon;
 mod sweeping;
+mod verdicts;
 mod writing;

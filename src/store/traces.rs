@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::Error;
 use super::beside::Beside;
+use super::evaluations::Verdict;
 use super::long::{self, Long, Values, Wide};
 use super::spans::{micros, nanos_of, timestamp};
 use super::track::lane_number;
@@ -229,10 +230,11 @@ pub(super) fn has_failed(trace: &Trace) -> bool {
         || trace.runs.iter().any(|run| run.error.is_some())
 }
 
-/// Appends one version.
+/// Appends one version, with the verdict of the evaluation that is appended beside it.
 pub(super) fn append(
     appender: &mut Appender<'_>,
     trace: &Trace,
+    verdict: Option<&Verdict>,
     position: Option<Position>,
     now: Timestamp,
     beside: &mut Beside,
@@ -295,6 +297,10 @@ pub(super) fn append(
         body,
         kept.long_id,
         kept.long,
+        verdict.map(|verdict| verdict.created_at.clone()),
+        verdict.map(|verdict| verdict.score),
+        verdict.map(|verdict| verdict.state),
+        verdict.map(|verdict| verdict.failed_rules.as_str()),
     ];
     appender.append_row(row).map_err(Error::engine)
 }
