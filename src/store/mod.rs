@@ -38,6 +38,7 @@ mod retention;
 mod rewrite;
 mod salvage;
 mod schema;
+mod search;
 mod series;
 mod shapes;
 mod soon;
@@ -51,6 +52,7 @@ mod tests;
 mod traces;
 mod track;
 mod verdicts;
+mod words;
 mod writer;
 
 #[cfg(any(test, fuzzing))]

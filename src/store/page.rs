@@ -11,13 +11,16 @@ use iris_core::model::{Evaluation, Tenant, Trace, TraceId};
 
 use super::fetch::{bites, fetch};
 use super::long::Values;
-use super::query::{TraceQuery, filter};
+use super::query::{Filter, TraceQuery, filter};
 use super::reader::Reader;
 use super::spans::trace_id;
-use super::{Error, evaluations, newest, traces};
+use super::{Error, evaluations, newest, search, traces};
 
 /// Rows that are read at a time, without their long values.
 const ROWS_AT_A_TIME: usize = 128;
+
+/// Rows beyond what is wanted that are looked for first.
+const NEAR_SPARE: u64 = 400;
 
 /// How much the values of a page may be.
 #[derive(Debug, Clone, Copy)]
@@ -105,34 +108,93 @@ fn choose(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> Result<(V
         return Ok(found);
     }
     let mut filter = filter(tenant, query);
-    // A search reads much: it is counted as it goes. Elsewhere counting alone costs less.
-    let count = if query.words.is_empty() { "CAST(0 AS BIGINT)" } else { "count(*) OVER ()" };
+    search::narrow(reader, &mut filter, &query.words)?;
+    if !query.words.is_empty() {
+        // A search reads much: it is counted as it goes.
+        let found = ordered(reader, &mut filter, query, "count(*) OVER ()", None)?;
+        let total = match found.first() {
+            Some((_, total)) => *total,
+            None if query.offset == 0 => 0,
+            None => counted(reader, &filter)?.0,
+        };
+        return Ok((found.into_iter().map(|(place, _)| place).collect(), total));
+    }
+    let (total, oldest, newest) = counted(reader, &filter)?;
+    let wanted = query.offset.saturating_add(query.limit.into());
+    let expected = total.saturating_sub(query.offset).min(query.limit.into());
+    if expected == 0 {
+        return Ok((Vec::new(), total));
+    }
+    let bound = match query.sort_by {
+        SortBy::Timestamp => near(wanted, total, oldest, newest, query.ascending),
+        SortBy::LatencyMs | SortBy::CostUsd => None,
+    };
+    let mut found = Vec::new();
+    if bound.is_some() {
+        found = ordered(reader, &mut filter, query, "CAST(0 AS BIGINT)", bound)?;
+    }
+    if (found.len() as u64) < expected {
+        found = ordered(reader, &mut filter, query, "CAST(0 AS BIGINT)", None)?;
+    }
+    Ok((found.into_iter().map(|(place, _)| place).collect(), total))
+}
+
+/// How many there are, and when the first and the last of them began, in microseconds.
+fn counted(reader: &Reader<'_>, filter: &Filter) -> Result<(u64, i64, i64), Error> {
+    let sql = format!(
+        "{} SELECT count(*), coalesce(epoch_us(min(t.timestamp)), 0), coalesce(epoch_us(max(t.timestamp)), 0) {}",
+        filter.with, filter.sql
+    );
+    let read =
+        |row: &duckdb::Row<'_>| -> duckdb::Result<(u64, i64, i64)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
+    Ok(reader.first(&sql, &filter.params(), |row| read(row).map_err(Error::engine))?.unwrap_or_default())
+}
+
+/// A time within which the first of many probably lie, were they spread evenly. The engine passes over all that lies beyond it,
+/// and sorts the rest alone.
+fn near(wanted: u64, total: u64, oldest: i64, newest: i64, ascending: bool) -> Option<i64> {
+    let many = wanted.saturating_mul(4).saturating_add(NEAR_SPARE);
+    if many.saturating_mul(2) > total {
+        return None;
+    }
+    let reach = i128::from(newest.saturating_sub(oldest)) * i128::from(many) / i128::from(total);
+    let reach = i64::try_from(reach).ok()?;
+    Some(if ascending { oldest.saturating_add(reach) } else { newest.saturating_sub(reach) })
+}
+
+/// A page in order, within a time where one is given, each row with what `count` says.
+fn ordered(
+    reader: &Reader<'_>,
+    filter: &mut Filter,
+    query: &TraceQuery,
+    count: &str,
+    bound: Option<i64>,
+) -> Result<Vec<(Place, u64)>, Error> {
     let direction = if query.ascending { "ASC" } else { "DESC" };
     let key = match query.sort_by {
         SortBy::Timestamp => "timestamp",
         SortBy::LatencyMs => "latency_ms",
         SortBy::CostUsd => "cost_usd",
     };
-    let counted = format!("{} SELECT count(*) {}", filter.with, filter.sql);
-    let conditions = filter.bound.len();
+    let within = match bound {
+        Some(bound) if query.ascending => format!(" AND t.timestamp <= make_timestamp({bound})"),
+        Some(bound) => format!(" AND t.timestamp >= make_timestamp({bound})"),
+        None => String::new(),
+    };
     let sql = format!(
-        "{} SELECT t.rowid, t.trace_id, {count} {} ORDER BY t.{key} {direction} NULLS LAST, t.timestamp {direction}, t.trace_id \
-         LIMIT ? OFFSET ?",
+        "{} SELECT t.rowid, t.trace_id, {count} {}{within} \
+         ORDER BY t.{key} {direction} NULLS LAST, t.timestamp {direction}, t.trace_id LIMIT ? OFFSET ?",
         filter.with, filter.sql,
     );
+    let conditions = filter.bound.len();
     filter.bound.extend([Value::UInt(query.limit), Value::UBigInt(query.offset)]);
-    let chosen: Vec<(Place, u64)> = reader.rows(&sql, &filter.params(), |row| {
+    let found = reader.rows(&sql, &filter.params(), |row| {
         let read = || -> duckdb::Result<(i64, Vec<u8>, i64)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
         let (place, id, total) = read().map_err(Error::engine)?;
         Ok(((place, trace_id(&id).ok()), u64::try_from(total).unwrap_or_default()))
-    })?;
+    });
     filter.bound.truncate(conditions);
-    let total = match chosen.first() {
-        Some((_, total)) if *total > 0 => Some(*total),
-        None if query.offset == 0 => Some(0),
-        _ => reader.first(&counted, &filter.params(), |row| row.get(0).map_err(Error::engine))?,
-    };
-    Ok((chosen.into_iter().map(|(place, _)| place).collect(), total.unwrap_or_default()))
+    found
 }
 
 /// What a page shows of a row's wide columns; the documents alone once the page is too large.

@@ -9,7 +9,7 @@ use super::fetch::{bites, fetch};
 use super::long::{self, Long, Values};
 use super::reader::Reader;
 use super::spans::{Shared, micros};
-use super::verdicts::{self, Odd};
+use super::verdicts::{self, Column, Odd};
 use super::{Error, evaluations, page, spans, traces};
 
 /// Which traces, in which order. Absent filters let everything pass.
@@ -98,26 +98,6 @@ impl Filter {
         self.bound.push(value);
     }
 
-    /// Only traces in which a word stands, in the row or in its long values: within a piece, or across two.
-    fn holds(&mut self, word: &str) {
-        const SHOWN: &str = "('input', 'output', 'tool_calls', 'metadata')";
-        let found = |texts: &str| format!("contains(strip_accents(lower({texts})), strip_accents(lower(?)))");
-        // Case and accents may change how many characters a word has, hardly to the double.
-        let reach = word.chars().count() * 2 + 8;
-        let within = format!("SELECT owner FROM pieces WHERE field IN {SHOWN} AND {}", found("text"));
-        let across = format!(
-            "SELECT p.owner FROM (SELECT owner, field, ordinal, right(text, {reach}) AS ending FROM pieces WHERE field IN {SHOWN}) p \
-             JOIN (SELECT owner, field, ordinal, left(text, {reach}) AS beginning FROM pieces WHERE field IN {SHOWN}) q \
-             ON q.owner = p.owner AND q.field = p.field AND q.ordinal = p.ordinal + 1 WHERE {}",
-            found("concat(p.ending, q.beginning)")
-        );
-        self.sql.push_str(&format!(
-            " AND ({} OR t.long_id IN ({within}) OR t.long_id IN ({across}))",
-            found("concat_ws(' ', t.input, t.output, t.tool_calls, t.metadata)")
-        ));
-        self.bound.extend(std::iter::repeat_n(Value::Text(word.to_owned()), 3));
-    }
-
     pub fn params(&self) -> Vec<&dyn ToSql> {
         self.bound.iter().map(|value| value as &dyn ToSql).collect()
     }
@@ -127,9 +107,13 @@ impl Filter {
 /// looked up for the odd ones alone; verdicts only when a filter asks for them.
 pub(super) fn filter(tenant: &Tenant, query: &TraceQuery) -> Filter {
     let text = |text: &str| Value::Text(text.to_owned());
-    let judged =
-        query.min_score.is_some() || query.max_score.is_some() || query.verdict.is_some() || query.rule.is_some();
-    let odd = if judged { Odd::verdicts(tenant, None) } else { Odd::versions(tenant) };
+    let mut columns = Vec::new();
+    if query.min_score.is_some() || query.max_score.is_some() {
+        columns.push(Column::Score);
+    }
+    columns.extend(query.verdict.map(|_| Column::State));
+    columns.extend(query.rule.as_ref().map(|_| Column::FailedRules));
+    let odd = if columns.is_empty() { Odd::versions(tenant) } else { Odd::verdicts(tenant, &columns, None) };
     let mut filter = Filter {
         with: format!("WITH {}", odd.sql),
         sql: format!("FROM traces t {}", verdicts::JOIN),
@@ -149,28 +133,28 @@ pub(super) fn filter(tenant: &Tenant, query: &TraceQuery) -> Filter {
             filter.and(sql, text(long::name(name)));
         }
     }
-    for word in &query.words {
-        filter.holds(word);
-    }
     if let Some(since) = query.since {
         filter.and("t.timestamp >= ?", micros(since));
     }
     if let Some(until) = query.until {
         filter.and("t.timestamp <= ?", micros(until));
     }
-    let is = |name: &str, compared: &str| format!("{} {compared}", verdicts::column(name));
+    // Each is bound twice: for the row of the trace, and for what is odd.
+    let mut is = |column: Column, condition: &str, value: Value| {
+        filter.bound.push(value.clone());
+        filter.and(&column.is(condition), value);
+    };
     if let Some(score) = query.min_score {
-        filter.and(&is("score", ">= ?"), Value::Double(score));
+        is(Column::Score, "{} >= ?", Value::Double(score));
     }
     if let Some(score) = query.max_score {
-        filter.and(&is("score", "<= ?"), Value::Double(score));
+        is(Column::Score, "{} <= ?", Value::Double(score));
     }
     if let Some(state) = query.verdict {
-        filter.and(&is("state", "= ?"), text(state.as_str()));
+        is(Column::State, "{} = ?", text(state.as_str()));
     }
     if let Some(rule) = &query.rule {
-        let name = serde_json::Value::from(rule.as_str()).to_string();
-        filter.and(&format!("contains({}, ?)", verdicts::column("failed_rules")), Value::Text(name));
+        is(Column::FailedRules, "contains({}, ?)", Value::Text(serde_json::Value::from(rule.as_str()).to_string()));
     }
     filter
 }

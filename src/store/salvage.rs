@@ -47,9 +47,9 @@ pub struct Salvaged {
     pub lost_until: Option<Timestamp>,
 }
 
-/// What a row of a trace and that of its evaluation have of each other: one may be lost, so neither is copied, and every
-/// verdict is asked of the evaluations.
-const OF_BOTH: &str = "'verdict_at', 'verdict_score', 'verdict_state', 'verdict_rules', 'with_trace'";
+/// What the row of a trace and that of its evaluation say of each other: one may be lost, so it is not copied, and every verdict
+/// is asked of the evaluations.
+const OF_OTHERS: &str = "regexp_matches(c, '^(verdict_(at|score|state|rules)|with_trace)$')";
 
 impl Salvaged {
     /// Nothing could be read.
@@ -189,8 +189,7 @@ impl Copy<'_> {
         self.note(&piece)?;
         let rows = format!("FROM {OLD}.main.{table} WHERE rowid >= {first} AND rowid < {next}");
         // By name: a file that was never brought up to date has fewer columns.
-        let insert =
-            format!("INSERT INTO {CATALOG}.main.{table} BY NAME SELECT COLUMNS(c -> c NOT IN ({OF_BOTH})) {rows}");
+        let insert = format!("INSERT INTO {CATALOG}.main.{table} BY NAME SELECT COLUMNS(c -> NOT {OF_OTHERS}) {rows}");
         let copied = self.both.execute(&insert, []);
         let copied = match copied {
             Ok(copied) => copied,

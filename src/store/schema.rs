@@ -5,8 +5,11 @@ use duckdb::{Connection, params};
 use super::Error;
 
 /// Each brings the schema from its index to the next version.
-pub(super) const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_initial.sql"), include_str!("migrations/0002_verdicts.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_initial.sql"),
+    include_str!("migrations/0002_verdicts.sql"),
+    include_str!("migrations/0003_words.sql"),
+];
 
 /// The schema version this binary writes.
 #[expect(clippy::cast_possible_truncation, reason = "a handful of migrations")]

@@ -11,7 +11,7 @@ use super::Error;
 use super::long;
 use super::reader::Reader;
 use super::spans::{micros, timestamp, trace_id};
-use super::verdicts::{self, Odd};
+use super::verdicts::{self, Column, Odd};
 
 /// Steps of one series.
 pub const POINTS_MAX: usize = 400;
@@ -173,19 +173,19 @@ struct Common {
 }
 
 impl Common {
-    /// With these columns beside those of the figures.
-    fn of(tenant: &Tenant, window: &Window, columns: &str) -> Self {
+    /// With this column of the verdict, and others beside those of the figures.
+    fn of(tenant: &Tenant, window: &Window, verdict: Column, columns: &str) -> Self {
         let text = |text: &str| Value::Text(text.to_owned());
-        let odd = Odd::verdicts(tenant, Some(window.since));
-        let (state, failed_rules) = (verdicts::column_since("state"), verdicts::column_since("failed_rules"));
+        let odd = Odd::verdicts(tenant, &[verdict], Some(window.since));
+        let verdict = verdict.since();
         let mut from = format!(
             "(SELECT t.timestamp, t.agent_name, t.latency_ms, t.prompt_tokens, t.completion_tokens, t.cost_usd, t.failed, \
-             {state} AS state, {failed_rules} AS failed_rules, {columns} FROM traces t {} AND t.timestamp >= ? AND t.timestamp <= ?",
+             {verdict}{columns} FROM traces t {} AND t.timestamp >= ? AND t.timestamp <= ?",
             verdicts::JOIN
         );
         let mut bound = odd.bound;
         let (since, until) = (micros(window.since), micros(window.until));
-        bound.extend([since.clone(), since.clone(), text(tenant.as_str()), since, until]);
+        bound.extend([since.clone(), text(tenant.as_str()), since, until]);
         for (by, name) in &window.names {
             from.push_str(&format!(" AND t.{} = ?", by.column()));
             bound.push(text(long::name(name)));
@@ -230,8 +230,8 @@ pub(super) fn series(
     step: Step,
     by: By,
 ) -> Result<Series, Error> {
-    let named = format!("date_trunc('{}', t.timestamp) AS begun, t.{} AS name", step.unit(), by.column());
-    let common = Common::of(tenant, window, &named);
+    let named = format!(", date_trunc('{}', t.timestamp) AS begun, t.{} AS name", step.unit(), by.column());
+    let common = Common::of(tenant, window, Column::State, &named);
     // All together, by step and by name in one pass: which of them a row is, `grouping` says.
     let columns = format!("grouping(x.begun, x.name) AS which, epoch_us(x.begun) AS begun, x.name, {FIGURES}");
     let rest = format!(
@@ -257,8 +257,12 @@ pub(super) fn series(
     let rest = format!(
         "WHERE x.failed_rules <> '[]' GROUP BY x.failed_rules ORDER BY times DESC, x.failed_rules LIMIT {SETS_MAX}"
     );
-    let sets: Vec<(String, u64)> =
-        common.rows(reader, "x.failed_rules, count(*) AS times", &rest, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let sets: Vec<(String, u64)> = Common::of(tenant, window, Column::FailedRules, "").rows(
+        reader,
+        "x.failed_rules, count(*) AS times",
+        &rest,
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
     Ok(Series { total, points, names, rules: counted(&sets) })
 }
 
@@ -291,7 +295,7 @@ pub(super) fn sessions(
     let rest = format!(
         "WHERE x.session_id IS NOT NULL GROUP BY x.session_id ORDER BY last DESC, x.session_id LIMIT {limit} OFFSET {offset}"
     );
-    Common::of(tenant, window, "t.session_id").rows(reader, &columns, &rest, |row| {
+    Common::of(tenant, window, Column::State, ", t.session_id").rows(reader, &columns, &rest, |row| {
         Ok(SessionRow {
             session_id: row.get(0)?,
             first: timestamp(row.get(1)?, 0),

@@ -10,6 +10,7 @@ mod pages;
 mod reading;
 mod safety;
 mod salvaging;
+mod searching;
 mod series;
 mod shapes;
 mod soon;

@@ -15,6 +15,7 @@ use super::evaluations::Verdict;
 use super::long::{self, Long, Values, Wide};
 use super::spans::{micros, nanos_of, timestamp};
 use super::track::lane_number;
+use super::words;
 
 /// The columns that [`Stored::read`] takes, in its order.
 pub(super) const COLUMNS: &str =
@@ -239,16 +240,27 @@ pub(super) fn append(
     now: Timestamp,
     beside: &mut Beside,
 ) -> Result<(), Error> {
-    let Parts { tool_calls, metadata, runs, body } = parts(trace)?;
+    let Parts { tool_calls: whole_calls, metadata: whole_metadata, runs, body } = parts(trace)?;
+    let whole_calls = whole_calls.as_deref();
     let kept = beside.pieces.shorten(&[
         Wide::text("input", trace.input.as_deref()),
         Wide::text("output", trace.output.as_deref()),
-        Wide::document("tool_calls", tool_calls.as_deref()),
-        Wide::document("metadata", Some(&metadata)),
+        Wide::document("tool_calls", whole_calls),
+        Wide::document("metadata", Some(&whole_metadata)),
         Wide::document("runs", Some(&runs)),
         Wide::document("body", Some(&body)),
     ])?;
     let [input, output, tool_calls, metadata, runs, body] = kept.values;
+    // What the row keeps of a long document is searched too.
+    let kept_documents = [tool_calls, metadata].map(|text| text.filter(|_| kept.long_id.is_some()));
+    let words = words::of_row(&[
+        trace.input.as_deref(),
+        trace.output.as_deref(),
+        whole_calls,
+        Some(&whole_metadata),
+        kept_documents[0],
+        kept_documents[1],
+    ]);
     let usage = trace.token_usage.unwrap_or_default();
     let source = match trace.source {
         TraceSource::Otlp => "otlp",
@@ -301,6 +313,7 @@ pub(super) fn append(
         verdict.map(|verdict| verdict.score),
         verdict.map(|verdict| verdict.state),
         verdict.map(|verdict| verdict.failed_rules.as_str()),
+        words,
     ];
     appender.append_row(row).map_err(Error::engine)
 }

@@ -9,7 +9,7 @@ use iris_core::model::{Observation, RawSpan, Resource, Row, Scope, SpanId, Times
 use serde_json::json;
 
 use super::fixtures::*;
-use crate::store::{Bounds, Budget, Store, TraceQuery, Write};
+use crate::store::{Bounds, Budget, By, Step, Store, TraceQuery, Window, Write};
 
 /// Processor seconds of the writer's thread for a million rows at which something has got worse. The goal is 15;
 /// measured are 17 to 18, of which zstd takes 6.4, binding values to the appender 4, and writing JSON 2.5.
@@ -243,9 +243,10 @@ fn multiply(home: &std::path::Path, traces: u64) {
     let connection = duckdb::Connection::open(home.join("iris.duckdb")).unwrap();
     for from in (2..=traces).step_by(usize::try_from(BATCH).unwrap()) {
         let range = format!("range({from}, {})", (from + BATCH).min(traces + 1));
-        for (table, time, id) in
-            [("traces", "timestamp", ""), ("evaluations", "created_at", ", 'evaluation-' || n AS id")]
-        {
+        for (table, time, id) in [
+            ("traces", "timestamp", ", make_timestamp((1796083200 + n) * 1000000) AS verdict_at"),
+            ("evaluations", "created_at", ", 'evaluation-' || n AS id"),
+        ] {
             let sql = format!(
                 "INSERT INTO {table} SELECT one.* REPLACE (from_hex(printf('%032x', n)) AS trace_id, \
                  replace(body, lower(hex(trace_id)), printf('%032x', n)) AS body, \
@@ -305,6 +306,52 @@ fn the_newest_of_a_million_traces_while_more_come() {
                 at(99),
                 took[ASKED - 1].as_secs_f64() * 1e3
             ));
+        }
+    });
+}
+
+/// Scenario: a million judged traces; their figures, pages by verdict, rule, score and agent, and searches, three times each.
+/// Guarantees: all of them are counted, each question within the deadline; prints how long it takes.
+#[test]
+#[ignore = "a measurement"]
+fn questions_about_a_million_traces() {
+    const TRACES: u64 = 1_000_000;
+    let home = tempfile::tempdir().unwrap();
+    let tenant = iris_core::model::Tenant::local();
+    runtime().block_on(async {
+        let (store, _) = open(home.path());
+        let first = iris_core::model::Trace { timestamp: at(1), ..trace(1, 1) };
+        let (trace, evaluation) = (Box::new(first), Arc::new(evaluation(1, "evaluation-1", 0.5)));
+        let settled_through = crate::store::Settled::default();
+        store.send_async(Write::Judged { ticket: 1, trace, evaluation, settled_through }).await.unwrap();
+        store.close(Duration::from_secs(10)).await.unwrap();
+        multiply(home.path(), TRACES);
+        let (store, _) = open(home.path());
+        for _ in 0..3 {
+            let window = Window { since: at(0), until: at(2 * TRACES), names: Vec::new() };
+            let started = Instant::now();
+            let found = store.series(&tenant, &window, Step::Day, By::Agent).await.unwrap();
+            say(&format!("figures of {TRACES}: {:.0} ms", started.elapsed().as_secs_f64() * 1e3));
+            assert_eq!((found.total.traces, found.total.passed), (TRACES, TRACES));
+        }
+        let all = || TraceQuery { limit: 50, ..TraceQuery::default() };
+        for (name, query, total) in [
+            ("passed", TraceQuery { verdict: Some(iris_core::model::VerdictState::Pass), ..all() }, TRACES),
+            ("failed", TraceQuery { verdict: Some(iris_core::model::VerdictState::Fail), ..all() }, 0),
+            ("of a rule", TraceQuery { rule: Some("no_pii".to_owned()), ..all() }, 0),
+            ("of a score", TraceQuery { min_score: Some(0.5), ..all() }, TRACES),
+            ("of an agent", TraceQuery { agent_name: Some("planner".to_owned()), ..all() }, TRACES),
+            ("of a session", TraceQuery { session_id: Some("s-2".to_owned()), ..all() }, 0),
+            ("until a time", TraceQuery { until: Some(at(TRACES / 2)), ..all() }, TRACES / 2),
+            ("with a word of all", TraceQuery { words: vec!["what".to_owned()], ..all() }, TRACES),
+            ("with a word of none", TraceQuery { words: vec!["nowhere".to_owned()], ..all() }, 0),
+        ] {
+            for _ in 0..3 {
+                let started = Instant::now();
+                let page = store.traces(&tenant, &query, Budget { bytes: 0, shrink: |_| false }).await.unwrap();
+                say(&format!("{name}: {:.0} ms, {}", started.elapsed().as_secs_f64() * 1e3, page.total));
+                assert!(page.total.abs_diff(total) <= 1, "{name}: {}", page.total);
+            }
         }
     });
 }

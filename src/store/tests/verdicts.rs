@@ -73,7 +73,8 @@ fn judged(dice: &mut Dice, trace: &Trace, id: u64) -> Evaluation {
     let rules = if state == VerdictState::Fail { 1 + dice.roll(2) } else { 0 };
     let rule_results = (0..rules).map(|_| failed(RULES[dice.roll(4) as usize])).collect();
     let score = dice.roll(101) as f64 / 100.0;
-    let created_at = at(dice.roll(4000));
+    // No two of the same microsecond.
+    let created_at = at(dice.roll(4000)).after(Duration::from_micros(id));
     let tenant = trace.tenant.clone();
     let trace_id = Some(trace.trace_id);
     Evaluation { state, rule_results, created_at, tenant, trace_id, ..evaluation(1, &format!("e-{id}"), score) }
@@ -209,7 +210,6 @@ fn rows_and_evaluations_say_the_same_of_verdicts() {
             let book = filled(&store, &mut Dice(seed)).await;
             for time in ["at first", "after a start", "as an earlier version left it"] {
                 for tenant in [Tenant::local(), Tenant::new("red")] {
-                    eprintln!("{seed} {time} {tenant:?}");
                     same_pages(&store, &book, &tenant).await;
                     same_figures(&store, &book, &tenant).await;
                 }
