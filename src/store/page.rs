@@ -108,16 +108,9 @@ fn choose(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> Result<(V
         return Ok(found);
     }
     let mut filter = filter(tenant, query);
-    search::narrow(reader, &mut filter, &query.words)?;
     if !query.words.is_empty() {
-        // A search reads much: it is counted as it goes.
-        let found = ordered(reader, &mut filter, query, "count(*) OVER ()", None)?;
-        let total = match found.first() {
-            Some((_, total)) => *total,
-            None if query.offset == 0 => 0,
-            None => counted(reader, &filter)?.0,
-        };
-        return Ok((found.into_iter().map(|(place, _)| place).collect(), total));
+        search::narrow(reader, &mut filter, &query.words)?;
+        filter = search::few(reader, filter)?;
     }
     let (total, oldest, newest) = counted(reader, &filter)?;
     let wanted = query.offset.saturating_add(query.limit.into());
@@ -131,12 +124,12 @@ fn choose(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> Result<(V
     };
     let mut found = Vec::new();
     if bound.is_some() {
-        found = ordered(reader, &mut filter, query, "CAST(0 AS BIGINT)", bound)?;
+        found = ordered(reader, &mut filter, query, bound)?;
     }
     if (found.len() as u64) < expected {
-        found = ordered(reader, &mut filter, query, "CAST(0 AS BIGINT)", None)?;
+        found = ordered(reader, &mut filter, query, None)?;
     }
-    Ok((found.into_iter().map(|(place, _)| place).collect(), total))
+    Ok((found, total))
 }
 
 /// How many there are, and when the first and the last of them began, in microseconds.
@@ -162,14 +155,13 @@ fn near(wanted: u64, total: u64, oldest: i64, newest: i64, ascending: bool) -> O
     Some(if ascending { oldest.saturating_add(reach) } else { newest.saturating_sub(reach) })
 }
 
-/// A page in order, within a time where one is given, each row with what `count` says.
+/// A page in order, within a time where one is given.
 fn ordered(
     reader: &Reader<'_>,
     filter: &mut Filter,
     query: &TraceQuery,
-    count: &str,
     bound: Option<i64>,
-) -> Result<Vec<(Place, u64)>, Error> {
+) -> Result<Vec<Place>, Error> {
     let direction = if query.ascending { "ASC" } else { "DESC" };
     let key = match query.sort_by {
         SortBy::Timestamp => "timestamp",
@@ -182,16 +174,16 @@ fn ordered(
         None => String::new(),
     };
     let sql = format!(
-        "{} SELECT t.rowid, t.trace_id, {count} {}{within} \
+        "{} SELECT t.rowid, t.trace_id {}{within} \
          ORDER BY t.{key} {direction} NULLS LAST, t.timestamp {direction}, t.trace_id LIMIT ? OFFSET ?",
         filter.with, filter.sql,
     );
     let conditions = filter.bound.len();
     filter.bound.extend([Value::UInt(query.limit), Value::UBigInt(query.offset)]);
     let found = reader.rows(&sql, &filter.params(), |row| {
-        let read = || -> duckdb::Result<(i64, Vec<u8>, i64)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
-        let (place, id, total) = read().map_err(Error::engine)?;
-        Ok(((place, trace_id(&id).ok()), u64::try_from(total).unwrap_or_default()))
+        let read = || -> duckdb::Result<(i64, Vec<u8>)> { Ok((row.get(0)?, row.get(1)?)) };
+        let (place, id) = read().map_err(Error::engine)?;
+        Ok((place, trace_id(&id).ok()))
     });
     filter.bound.truncate(conditions);
     found

@@ -84,6 +84,7 @@ pub struct Loaded {
 }
 
 /// A growing WHERE with the values it binds.
+#[derive(Clone)]
 pub(super) struct Filter {
     /// What stands before SELECT.
     pub with: String,

@@ -24,6 +24,7 @@ pub(super) fn narrow(reader: &Reader<'_>, filter: &mut Filter, sought: &[String]
     if sought.is_empty() {
         return Ok(());
     }
+    let before = filter.clone();
     let mut in_texts = Vec::new();
     for text in sought {
         match words::sought(text) {
@@ -40,7 +41,7 @@ pub(super) fn narrow(reader: &Reader<'_>, filter: &mut Filter, sought: &[String]
     }
     let all: Vec<&str> = sought.iter().map(String::as_str).collect();
     if in_texts.is_empty() {
-        return unsaid(reader, filter, &all);
+        return unsaid(reader, &before, filter, &all);
     }
     match candidates(reader, filter, "")? {
         Some(found) => {
@@ -51,7 +52,7 @@ pub(super) fn narrow(reader: &Reader<'_>, filter: &mut Filter, sought: &[String]
             let (sql, bound) = texts(&in_texts);
             filter.sql.push_str(&format!(" AND {sql}"));
             filter.bound.extend(bound);
-            unsaid(reader, filter, &all)?;
+            unsaid(reader, &before, filter, &all)?;
         }
     }
     Ok(())
@@ -62,9 +63,10 @@ fn in_row(filter: &mut Filter, part: &str) {
     filter.and("(contains(t.words, ?) OR t.words IS NULL)", Value::Text(part.to_owned()));
 }
 
-/// Of the rows that say nothing of their words only those in whose texts all stands.
-fn unsaid(reader: &Reader<'_>, filter: &mut Filter, sought: &[&str]) -> Result<(), Error> {
-    let found = match candidates(reader, filter, " AND t.words IS NULL")? {
+/// Of the rows that say nothing of their words only those in whose texts all stands. They are looked for as the filter was
+/// before, for which the words of the others need not be read.
+fn unsaid(reader: &Reader<'_>, before: &Filter, filter: &mut Filter, sought: &[&str]) -> Result<(), Error> {
+    let found = match candidates(reader, before, " AND t.words IS NULL")? {
         Some(found) => listed("t.rowid", &reading(reader, &found, sought)?),
         None => {
             let (sql, bound) = texts(sought);
@@ -75,6 +77,18 @@ fn unsaid(reader: &Reader<'_>, filter: &mut Filter, sought: &[&str]) -> Result<(
     };
     filter.sql.push_str(&format!(" AND (t.words IS NOT NULL OR {found})"));
     Ok(())
+}
+
+/// The same as a list of rows, so that what was read is not read again, unless they are many.
+pub(super) fn few(reader: &Reader<'_>, filter: Filter) -> Result<Filter, Error> {
+    Ok(match candidates(reader, &filter, "")? {
+        Some(found) => Filter {
+            with: String::new(),
+            sql: format!("FROM traces t WHERE {}", listed("t.rowid", &found)),
+            bound: Vec::new(),
+        },
+        None => filter,
+    })
 }
 
 /// The rows that the filter leaves, unless they are too many.

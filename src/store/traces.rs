@@ -253,28 +253,13 @@ pub(super) fn append(
     let [input, output, tool_calls, metadata, runs, body] = kept.values;
     // What the row keeps of a long document is searched too.
     let kept_documents = [tool_calls, metadata].map(|text| text.filter(|_| kept.long_id.is_some()));
-    let words = words::of_row(&[
-        trace.input.as_deref(),
-        trace.output.as_deref(),
-        whole_calls,
-        Some(&whole_metadata),
-        kept_documents[0],
-        kept_documents[1],
-    ]);
+    let words = words::of_row(trace, &[whole_calls, Some(&whole_metadata), kept_documents[0], kept_documents[1]]);
     let usage = trace.token_usage.unwrap_or_default();
-    let source = match trace.source {
-        TraceSource::Otlp => "otlp",
-        TraceSource::Tool => "tool",
-    };
-    let cost_source = trace.cost_source.map(|source| match source {
-        CostSource::Reported => "reported",
-        CostSource::Estimated => "estimated",
-    });
     let row = params![
         trace.tenant.as_str(),
         trace.trace_id.as_bytes().as_slice(),
         trace.version,
-        source,
+        source(trace.source),
         long::name(&trace.agent_name),
         short(trace.framework.as_ref()),
         micros(trace.timestamp),
@@ -284,7 +269,7 @@ pub(super) fn append(
         usage.completion_tokens,
         usage.total_tokens,
         trace.cost_usd,
-        cost_source,
+        trace.cost_source.map(cost_source),
         short(trace.session_id.as_ref()),
         short(trace.user_id.as_ref()),
         short(trace.model.as_ref()),
@@ -316,6 +301,20 @@ pub(super) fn append(
         words,
     ];
     appender.append_row(row).map_err(Error::engine)
+}
+
+const fn source(source: TraceSource) -> &'static str {
+    match source {
+        TraceSource::Otlp => "otlp",
+        TraceSource::Tool => "tool",
+    }
+}
+
+const fn cost_source(source: CostSource) -> &'static str {
+    match source {
+        CostSource::Reported => "reported",
+        CostSource::Estimated => "estimated",
+    }
 }
 
 fn short(name: Option<&String>) -> Option<&str> {

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use iris_core::model::Trace;
 use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
 /// Most bytes of the words that a row keeps, and of the texts that are looked through for them.
@@ -101,9 +102,14 @@ pub(super) fn sought(text: &str) -> Option<Sought> {
     (!parts.is_empty()).then_some(Sought { parts, is_whole })
 }
 
-/// Every word of a trace with these texts, each once with a space behind it; `None` where they are too many, or one is not known
+/// Every word of a trace with these documents, each once with a space behind it; `None` where they are too many, or one is not known
 /// for sure.
-pub(super) fn of_row(texts: &[Option<&str>]) -> Option<String> {
+pub(super) fn of_row(trace: &Trace, documents: &[Option<&str>]) -> Option<String> {
+    let texts = [trace.input.as_deref(), trace.output.as_deref()];
+    of_texts(&texts.iter().chain(documents).copied().collect::<Vec<_>>())
+}
+
+fn of_texts(texts: &[Option<&str>]) -> Option<String> {
     let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
     if bytes > TEXTS_BYTES_MAX {
         return None;
@@ -173,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_row_keeps_each_word_once() {
-        let row = |text: &str| of_row(&[Some(text), None, Some("Of the DAY")]);
+        let row = |text: &str| of_texts(&[Some(text), None, Some("Of the DAY")]);
         assert_eq!(row("the weather, the Caf\u{e9}").as_deref(), Some("the weather cafe of day "));
         assert_eq!(row("odd \u{1100}"), None);
         assert_eq!(row(&"x1 y2 ".repeat(1000)).as_deref(), Some("x1 y2 of the day "));
