@@ -188,6 +188,10 @@ fn judged(figures: &Figures) -> u64 {
     figures.passed + figures.failed + figures.unknown
 }
 
+fn traces(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "trace" } else { "traces" })
+}
+
 fn tiles(total: &Figures) -> Vec<Tile> {
     let tokens = match (total.input_tokens, total.output_tokens) {
         (None, None) => None,
@@ -201,8 +205,8 @@ fn tiles(total: &Figures) -> Vec<Tile> {
             share(total.passed, judged(total)),
             format!("{} of {} judged", count(total.passed), count(judged(total))),
         ),
-        tile("Fail", share(total.failed, judged(total)), format!("{} traces", count(total.failed))),
-        tile("Unknown", share(total.unknown, judged(total)), format!("{} traces", count(total.unknown))),
+        tile("Fail", share(total.failed, judged(total)), traces(total.failed)),
+        tile("Unknown", share(total.unknown, judged(total)), traces(total.unknown)),
         tile("Cost", usd_of(total.cost_usd), "as far as it is known".to_owned()),
         tile(
             "Tokens",
