@@ -226,15 +226,16 @@ def microsoft_agent_framework(binary):
     run(binary, code + TOOL + AGENT_FRAMEWORK, variables, provider=False, tools=["get_weather"], tokens=2)
 
 
+def from_npm():
+    """The folder of the packages from npm. Ends the program when they cannot be had."""
+    packages = {"ai": "7.0.173", "@ai-sdk/openai": "4.0.118", "@ai-sdk/otel": "1.0.173"}
+    packages |= {"@opentelemetry/sdk-node": "0.301.0", "@opentelemetry/exporter-trace-otlp-proto": "0.301.1"}
+    return node.install("vercel-ai", *(f"{name}@{version}" for name, version in packages.items()))
+
+
 def vercel_ai_sdk(binary):
     """Node, which is another language: the variables of step 2 are the same."""
-    packages = {"ai": "7.0.173", "@ai-sdk/openai": "4.0.118"}
-    packages |= {"@ai-sdk/otel": "1.0.173", "@opentelemetry/sdk-node": "0.301.0", "@opentelemetry/exporter-trace-otlp-proto": "0.301.1"}
-    try:
-        folder = node.install("vercel-ai", *(f"{name}@{version}" for name, version in packages.items()))
-    except SystemExit:
-        print("test vercel_ai_sdk: skipped, its npm packages cannot be had here", flush=True)
-        return
+    folder = from_npm()
     with fake_model.model() as model, sidecar.sidecar(binary) as running, tempfile.TemporaryDirectory(prefix="iris-test-") as home:
         pathlib.Path(home, "node_modules").symlink_to(folder / "node_modules")
         file = pathlib.Path(home, "agent.mjs")
@@ -246,7 +247,7 @@ def vercel_ai_sdk(binary):
 
 
 def at_once(*tests):
-    """The same tests, three of them running at a time: most of each is waiting."""
+    """The same tests, three of them running at a time: most of each is waiting. The seconds told are those that were waited for it still."""
     pool = concurrent.futures.ThreadPoolExecutor(3)
     binary = os.path.abspath(sys.argv[1])
 
@@ -262,19 +263,24 @@ def at_once(*tests):
     return [started(test) for test in tests]
 
 
+PYTHON = (
+    openlit,
+    openllmetry,
+    litellm,
+    openai_client_by_opentelemetrys_own_instrumentation,
+    openai_agents_sdk,
+    langchain_by_openinference,
+    smolagents_by_openinference,
+    strands_agents,
+    haystack,
+    microsoft_agent_framework,
+)
+
 if __name__ == "__main__":
-    sidecar.main(
-        *at_once(
-            openlit,
-            openllmetry,
-            litellm,
-            openai_client_by_opentelemetrys_own_instrumentation,
-            openai_agents_sdk,
-            langchain_by_openinference,
-            smolagents_by_openinference,
-            strands_agents,
-            haystack,
-            microsoft_agent_framework,
-            vercel_ai_sdk,
-        )
-    )
+    tests = list(PYTHON)
+    try:
+        from_npm()
+        tests.append(vercel_ai_sdk)
+    except SystemExit:
+        print("test vercel_ai_sdk ... skipped: its packages cannot be had from npm", flush=True)
+    sidecar.main(*at_once(*tests))

@@ -11,7 +11,7 @@ pub struct AgentFramework;
 
 const GUIDE: Guide = Guide {
     title: "Microsoft Agent Framework",
-    setup: "Python: `setup_observability(otlp_endpoint=\"http://127.0.0.1:4317\", enable_sensitive_data=True)` or \
+    setup: "Python: `configure_otel_providers()` of `agent_framework.observability` with `ENABLE_SENSITIVE_DATA=true`; older versions \
             `ENABLE_OTEL=true`, `ENABLE_SENSITIVE_DATA=true`, `OTLP_ENDPOINT=…`. .NET: `.UseOpenTelemetry()` on the client and the \
             agent with `EnableSensitiveData`, and an OTLP exporter for the sources `Experimental.Microsoft.Agents.AI` and \
             `Experimental.Microsoft.Extensions.AI`.",
