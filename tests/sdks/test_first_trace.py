@@ -152,7 +152,7 @@ def run(binary, program, named=None, provider=True, **expected):
             # A file and not an argument: some SDKs read the source of a tool.
             file = pathlib.Path(folder, "agent.py")
             file.write_text(here(running, before + program + after))
-            done = subprocess.run([sys.executable, file], env=env, cwd=folder, timeout=120, capture_output=True, text=True)
+            done = subprocess.run([sys.executable, file], env=env, cwd=folder, timeout=300, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
         check(running, **expected)
 
@@ -164,7 +164,7 @@ def check(running, tools=(), agent="harbor_guide", tokens=None):
         traces = [trace for trace in running.traces() if not trace["in_progress"]]
         return traces if traces and all(trace.get("evaluation_id") for trace in traces) else None
 
-    traces = until("a trace is settled and judged", 30, probe)
+    traces = until("a trace is settled and judged", 60, probe)
     assert len(traces) == 1, traces
     trace = traces[0]
     assert trace["agent_name"] == agent, trace
@@ -241,7 +241,7 @@ def vercel_ai_sdk(binary):
         file = pathlib.Path(home, "agent.mjs")
         file.write_text(VERCEL + page.lines("Vercel AI SDK", "js"))
         env = surroundings(running, model, page.exports(STEP_2))
-        done = subprocess.run([node.node(), file], env=env, cwd=home, timeout=120, capture_output=True, text=True)
+        done = subprocess.run([node.node(), file], env=env, cwd=home, timeout=300, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
         check(running, agent="my-agent", tokens=1)
 
