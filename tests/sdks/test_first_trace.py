@@ -168,7 +168,7 @@ def check(running, tools=(), agent="harbor_guide", tokens=None):
     assert len(traces) == 1, traces
     trace = traces[0]
     assert trace["agent_name"] == agent, trace
-    assert QUESTION in trace["input"] and fake_model.ANSWER in trace["output"], trace
+    assert QUESTION in (trace["input"] or "") and fake_model.ANSWER in (trace["output"] or ""), trace
     assert [call["tool_name"] for call in trace["tool_calls"] or []] == list(tools), trace["tool_calls"]
     if tokens:
         used = trace["token_usage"]
