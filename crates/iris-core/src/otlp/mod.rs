@@ -69,7 +69,8 @@ pub struct Walked {
     /// Why, naming the first: fit for `partial_success.error_message`. May be present with nothing rejected, as
     /// a warning.
     pub message: Option<String>,
-    /// The body without what was rejected; none when that is the body itself.
+    /// The body without what was rejected; none when that is the body itself. A metric without a point that cannot be
+    /// read goes too, and is named in `message`.
     pub rewritten: Option<Vec<u8>>,
 }
 
