@@ -198,6 +198,18 @@ async fn a_body_that_is_too_large_is_told_the_limit_and_the_setting() {
     );
 }
 
+/// Connects to a socket as soon as somebody listens there.
+async fn connected(path: &std::path::Path) -> UnixStream {
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        match UnixStream::connect(path).await {
+            Ok(stream) => return stream,
+            Err(error) => assert!(std::time::Instant::now() < deadline, "{error}"),
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Scenario: the HTTP API is asked over the socket, as the command line does when the web door is shut, while another
 /// peer has said nothing yet.
 /// Guarantees: it answers as everywhere; an end of the sidecar waits for neither.
@@ -208,14 +220,7 @@ async fn over_the_socket_the_http_api_answers() {
     let (app, folder, stop) = (app(home.path()), home.path().to_owned(), cancel.clone());
     let serving = tokio::spawn(async move { listen_socket(&folder, app, LIMIT, stop).await });
     let path = home.path().join(socket::NAME);
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    let silent = loop {
-        match UnixStream::connect(&path).await {
-            Ok(stream) => break stream,
-            Err(error) => assert!(std::time::Instant::now() < deadline, "{error}"),
-        }
-        tokio::task::yield_now().await;
-    };
+    let silent = connected(&path).await;
     let client = reqwest::Client::builder().unix_socket(path).no_proxy().timeout(Duration::from_secs(20));
     let client = client.build().unwrap();
     for (path, status) in [("rules", 200), ("traces", 503), ("nothing", 404)] {
@@ -237,15 +242,7 @@ async fn over_the_socket_what_is_no_message_is_answered_and_the_session_goes_on(
     let cancel = CancellationToken::new();
     let (app, folder, stop) = (app(home.path()), home.path().to_owned(), cancel.clone());
     let serving = tokio::spawn(async move { listen_socket(&folder, app, LIMIT, stop).await });
-    let path = home.path().join(socket::NAME);
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    let stream = loop {
-        match UnixStream::connect(&path).await {
-            Ok(stream) => break stream,
-            Err(error) => assert!(std::time::Instant::now() < deadline, "{error}"),
-        }
-        tokio::task::yield_now().await;
-    };
+    let stream = connected(&home.path().join(socket::NAME)).await;
     let (answers, mut messages) = stream.into_split();
     let mut answers = BufReader::new(answers);
     let mut told = async |message: &[u8]| {

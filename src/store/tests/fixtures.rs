@@ -18,6 +18,18 @@ pub const SECOND: u64 = 1_000_000_000;
 /// 2026-12-01T00:00:00Z.
 pub const DAY: u64 = 1_796_083_200 * SECOND;
 
+/// xorshift: the same on every run.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
 pub fn at(seconds: u64) -> Timestamp {
     Timestamp::from_unix_nanos(DAY + seconds * SECOND + 123_456_789)
 }

@@ -73,20 +73,9 @@ const SOUGHT: [&str; 34] = [
     "nowhere",
 ];
 
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-
-    fn text(&mut self, words: u64) -> String {
-        let word = |dice: &mut Self| WORDS[dice.roll(22).min(dice.roll(22)).min(dice.roll(22)) as usize];
-        (0..words).map(|_| word(self)).collect::<Vec<_>>().join(" ")
-    }
+fn text(dice: &mut Dice, words: u64) -> String {
+    let word = |dice: &mut Dice| WORDS[dice.roll(22).min(dice.roll(22)).min(dice.roll(22)) as usize];
+    (0..words).map(|_| word(dice)).collect::<Vec<_>>().join(" ")
 }
 
 fn plain(text: &str) -> String {
@@ -106,19 +95,19 @@ async fn filled(store: &Store, dice: &mut Dice) -> Vec<Trace> {
     let mut all = Vec::new();
     for n in 1..=240 {
         let words = if n % 40 == 0 { 6000 } else { 1 + dice.roll(12) };
-        let mut input = dice.text(words);
+        let mut input = text(dice, words);
         if n % 23 == 0 {
             // A letter that is told by its neighbours alone: the row says nothing of its words.
             input.push_str(" \u{1112}\u{1161}\u{11AB}");
         }
         let call =
-            ToolCall { tool_name: "look_up".to_owned(), output: Some(json!(dice.text(3))), ..ToolCall::default() };
+            ToolCall { tool_name: "look_up".to_owned(), output: Some(json!(text(dice, 3))), ..ToolCall::default() };
         let one = Trace {
             tenant: if n % 7 == 0 { Tenant::new("red") } else { Tenant::local() },
             input: Some(input),
-            output: (dice.roll(3) > 0).then(|| dice.text(5)),
+            output: (dice.roll(3) > 0).then(|| text(dice, 5)),
             tool_calls: Some(vec![call]),
-            metadata: object(json!({ "note": dice.text(2) })),
+            metadata: object(json!({ "note": text(dice, 2) })),
             runs: Vec::new(),
             ..trace(n, 1)
         };

@@ -14,18 +14,6 @@ use crate::store::{self, Budget, By, Step, Store, ToolWrite, TraceQuery, Window}
 const RULES: [&str; 4] = ["no_pii", "no_injection", "min_length", "a,\"b"];
 const STATES: [VerdictState; 3] = [VerdictState::Pass, VerdictState::Fail, VerdictState::Unknown];
 
-/// xorshift: the same on every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
-
 fn failed(rule: &str) -> RuleResult {
     serde_json::from_value(json!({
         "ruleName": rule, "category": "safety", "critical": false, "criticalSource": "default", "state": "fail", "passed": false,
