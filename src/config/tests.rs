@@ -220,6 +220,19 @@ fn keys_are_read_as_they_are_written() {
     assert!(Config::load(&wrong).unwrap_err().to_string().contains("kay"));
 }
 
+/// Scenario: lists of lists of lists of the same values, half a million in 300 bytes.
+/// Guarantees: refused, and what is wrong is said.
+#[test]
+fn aliases_of_aliases_are_bounded() {
+    let file = include_str!("../../tests/cases/fuzz/config_yaml/nested_aliases.yaml");
+    let sources = Sources { file: Some(("f.yaml".to_owned(), file.to_owned())), ..Sources::default() };
+    let error = Config::load(&sources).unwrap_err().to_string();
+    assert!(error.contains("alias") && error.contains("10000"), "{error}");
+    let file = "assembly: {quiet_ms: &wait 700, idle_ms: *wait}";
+    let sources = Sources { file: Some(("f.yaml".to_owned(), file.to_owned())), ..Sources::default() };
+    assert_eq!(Config::load(&sources).unwrap().config.assembly.idle_ms, 700);
+}
+
 #[test]
 fn every_kind_of_problem_is_named_in_one_go() {
     let file = "web: {prt: 1}\nassembly: {quiet_ms: abc, idle_ms: [1]}\nforward: {endpoint: \"otel:4317\"}\nkeys: [{name: 3}]\n";

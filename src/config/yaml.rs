@@ -9,12 +9,19 @@ use serde_json::{Map, Value};
 
 use super::shape::{Shape, join};
 
+/// Events (values, beginnings and ends) that all aliases of a text stand for together: six lines that repeat each other would
+/// otherwise be read as a million.
+const ALIASED_MAX: usize = 10_000;
+
 /// Reads `text` as `shape` says.
 ///
 /// # Errors
-/// Where the text is no YAML. Never a line of it, which may hold a secret.
+/// Where the text is no YAML, or its aliases stand for more than 10,000 values. Never a line of it, which may hold a secret.
 pub fn read(text: &str, shape: Shape<'_>) -> Result<Value, String> {
-    serde_saphyr::with_deserializer_from_str(text, |reader| Place { shape, path: String::new() }.deserialize(reader))
+    let mut options = serde_saphyr::Options::default();
+    options.alias_limits.max_total_replayed_events = ALIASED_MAX;
+    let place = Place { shape, path: String::new() };
+    serde_saphyr::with_deserializer_from_str_with_options(text, options, |reader| place.deserialize(reader))
         .map_err(|error| error.without_snippet().to_string())
 }
 

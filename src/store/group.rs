@@ -50,6 +50,11 @@ impl Item {
         matches!(self, Self::Tool(write) if write.is_deletion())
     }
 
+    /// Whether it is an evaluation that came by itself.
+    pub const fn is_evaluation(&self) -> bool {
+        matches!(self, Self::Tool(write) if matches!(**write, ToolWrite::Evaluation { .. }))
+    }
+
     /// About how many bytes it holds in memory.
     pub fn weight(&self) -> usize {
         match self {

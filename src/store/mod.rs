@@ -21,6 +21,7 @@ mod erase;
 mod error;
 mod evaluations;
 mod fetch;
+mod fold;
 mod group;
 mod known;
 mod listing;

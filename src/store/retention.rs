@@ -173,15 +173,21 @@ fn batch(connection: &Connection, sql: &str, cutoff: &duckdb::types::Value) -> R
     Ok(deleted)
 }
 
-/// Deletes evaluations; a trace that is kept loses the verdict that its row has of one.
+/// Deletes evaluations. A trace that is kept loses the verdict of its row, and its other evaluations are asked again.
 fn evaluations(connection: &Connection, old: &str, cutoff: &duckdb::types::Value) -> Result<usize, Error> {
     let mut deleted = 0;
     group::transaction(connection, true, |connection| {
-        let orphaned = format!(
-            "UPDATE traces SET verdict_at = NULL, verdict_score = NULL, verdict_state = NULL, verdict_rules = NULL \
-             WHERE (tenant, trace_id) IN (SELECT tenant, trace_id FROM evaluations WHERE with_trace AND rowid IN ({old}))"
+        let traces = format!(
+            "(tenant, trace_id) IN (SELECT tenant, trace_id FROM evaluations WHERE with_trace AND NOT erased AND rowid IN ({old}))"
         );
-        connection.execute(&orphaned, params![cutoff, ROWS_BATCH]).map_err(Error::engine)?;
+        for update in [
+            "traces SET verdict_at = NULL, verdict_score = NULL, verdict_state = NULL, verdict_rules = NULL WHERE",
+            "evaluations SET with_trace = false WHERE with_trace AND",
+        ] {
+            connection
+                .execute(&format!("UPDATE {update} {traces}"), params![cutoff, ROWS_BATCH])
+                .map_err(Error::engine)?;
+        }
         let sql = format!("DELETE FROM evaluations WHERE rowid IN ({old})");
         deleted = long::delete(connection, &sql, &[cutoff, &ROWS_BATCH])?;
         Ok(())

@@ -275,6 +275,7 @@ impl Writer {
         if items.iter().any(|item| item.is_deletion()) {
             self.erase_from(state, (self.now)());
         }
+        state.fold.came(items);
         self.positions = positions;
         self.shared.awaited_committed(items.len());
         Ok(())

@@ -3,7 +3,8 @@
 //! The row of a trace has the verdict that was stored with it. Those for which it may not be the latest are few: traces with
 //! more than one version, and traces with an evaluation that came by itself. They are odd, and for them alone the verdicts of
 //! all their rows and of those evaluations are compared; everything else is answered by the rows of the traces, without a join
-//! of all with all. Of two verdicts of the same microsecond the one that came by itself is taken for the later.
+//! of all with all. That they stay few is the work of `fold`. Of two verdicts of the same microsecond the one that came by itself
+//! is taken for the later.
 
 use duckdb::types::Value;
 use iris_core::model::{Tenant, Timestamp};

@@ -10,6 +10,7 @@ use iris_core::model::{Lane, Position, RowKey, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use super::beside::Beside;
+use super::fold::Fold;
 use super::group::{self, Item, Positions};
 use super::open::CATALOG;
 use super::packed::{Packed, Scratch};
@@ -105,6 +106,7 @@ pub(super) struct State {
     pub pending: Pending,
     /// What tools wrote without waiting.
     pub soon: Soon,
+    pub fold: Fold,
     pub scratch: Scratch,
     /// Committed since the last CHECKPOINT.
     dirty: bool,
@@ -135,6 +137,7 @@ impl Writer {
         let mut state = State {
             pending: Pending::new(self.positions.settled),
             soon: Soon::default(),
+            fold: Fold::new(),
             scratch: Scratch::new(std::mem::take(&mut self.beside)),
             dirty: true,
             last_write: now,
@@ -216,7 +219,7 @@ impl Writer {
         let idle = self.has_anything_to_checkpoint(state).then(|| {
             (state.last_write + Duration::from_millis(self.config.checkpoint_idle_ms)).max(state.checkpoint_after)
         });
-        [due, idle, state.soon.due(), state.sweep_at, state.look_at, state.rewrite_at]
+        [due, idle, state.soon.due(), state.fold.at, state.sweep_at, state.look_at, state.rewrite_at]
             .into_iter()
             .flatten()
             .fold(far, Instant::min)
@@ -242,6 +245,9 @@ impl Writer {
             self.checkpoint_or_log(state);
         }
         self.sweep(state, now);
+        if self.fold(state, now) {
+            self.after_commit(state);
+        }
         self.keep_within_share(state, now);
     }
 
@@ -431,6 +437,7 @@ impl Writer {
         let mut done = Done::default();
         items.iter().for_each(|item| item.complete(&mut done));
         let rows: usize = items.iter().map(|item| item.rows()).sum();
+        state.fold.came(&items);
         self.tracker.commit(&done);
         self.positions = positions;
         let deletes = items.iter().any(|item| item.is_deletion());

@@ -186,8 +186,25 @@ async fn same_figures(store: &Store, book: &Book, tenant: &Tenant) {
     }
 }
 
+/// Evaluations of traces that are there, whose verdicts are still to be brought into the rows of those.
+async fn apart(store: &Store) -> u64 {
+    let sql = "SELECT count(*) FROM evaluations WHERE NOT with_trace AND score IS NOT NULL \
+               AND (tenant, trace_id) IN (SELECT tenant, trace_id FROM traces)";
+    let count = store.read(|reader| reader.first(sql, &[], |row| row.get(0).map_err(store::Error::engine)));
+    count.await.unwrap().unwrap()
+}
+
+async fn none_apart(store: &Store) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while apart(store).await > 0 {
+        assert!(tokio::time::Instant::now() < deadline, "verdicts are still apart from their traces after 20 s");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// Scenario: hundreds of traces as they come and are judged in all ways, before and after another start, and after the file
-/// forgot what the rows say of verdicts, as one has them that an earlier version wrote.
+/// forgot what the rows say of verdicts, as one has them that an earlier version wrote; each while verdicts are apart from
+/// their traces, and once they were brought together.
 /// Guarantees: pages by every filter of verdicts and the figures are those of a plain computation, for each tenant.
 #[test]
 fn rows_and_evaluations_say_the_same_of_verdicts() {
@@ -197,9 +214,19 @@ fn rows_and_evaluations_say_the_same_of_verdicts() {
             let (mut store, _) = open(home.path());
             let book = filled(&store, &mut Dice(seed)).await;
             for time in ["at first", "after a start", "as an earlier version left it"] {
+                if time == "at first" {
+                    assert!(apart(&store).await > 50, "all wait to be asked");
+                }
                 for tenant in [Tenant::local(), Tenant::new("red")] {
                     same_pages(&store, &book, &tenant).await;
                     same_figures(&store, &book, &tenant).await;
+                }
+                if time != "at first" {
+                    none_apart(&store).await;
+                    for tenant in [Tenant::local(), Tenant::new("red")] {
+                        same_pages(&store, &book, &tenant).await;
+                        same_figures(&store, &book, &tenant).await;
+                    }
                 }
                 store.checkpoint().await.unwrap();
                 store.close(Duration::from_secs(20)).await.unwrap();
@@ -215,6 +242,31 @@ fn rows_and_evaluations_say_the_same_of_verdicts() {
     }
 }
 
+/// Scenario: more evaluations than one bite of which the traces are not there, before one of a trace that is.
+/// Guarantees: what has no row to be brought into is passed over, and asked for nothing.
+#[test]
+fn evaluations_without_a_trace_hold_up_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open(home.path());
+        for n in 1..=1500 {
+            let one = Evaluation { trace_id: Some(trace_id(9000 + n)), ..evaluation(n, &format!("nowhere-{n}"), 0.5) };
+            let write = ToolWrite::Evaluation { evaluation: one, position: position(n, 0) };
+            store.send_async(store::Write::Tool(Box::new(write))).await.unwrap();
+        }
+        let write = ToolWrite::Trace { trace: trace(1, 1), spans: Vec::new(), position: position(2000, 0) };
+        store.write(write).await.unwrap();
+        let late = evaluation(1, "late", 0.75);
+        store.write(ToolWrite::Evaluation { evaluation: late, position: position(2001, 0) }).await.unwrap();
+        store.close(Duration::from_secs(20)).await.unwrap();
+        let (store, _) = open(home.path());
+        none_apart(&store).await;
+        let scored = TraceQuery { min_score: Some(0.75), limit: 10, ..TraceQuery::default() };
+        let page = store.traces(&Tenant::local(), &scored, Budget::WHOLE).await.unwrap();
+        assert_eq!(page.rows.into_iter().map(|row| row.trace.trace_id).collect::<Vec<_>>(), [trace_id(1)]);
+    });
+}
+
 /// Scenario: a trace stays while its evaluation is too old, and another's.
 /// Guarantees: a filter by verdict finds what the page shows: a trace that is not judged any more.
 #[test]
@@ -226,16 +278,26 @@ fn a_verdict_goes_with_its_evaluation() {
         let late = Evaluation { created_at: at(19 * DAYS), ..evaluation(2, "late", 0.9) };
         judge(&store, trace(1, 1), evaluation(1, "old", 0.9)).await;
         judge(&store, trace(2, 1), late).await;
+        // Judged again in time, and by itself: its verdict stands when the old one goes.
+        judge(&store, trace(3, 1), evaluation(3, "old too", 0.9)).await;
+        let again = Evaluation { created_at: at(19 * DAYS), ..evaluation(3, "again", 0.9) };
+        store
+            .send_async(store::Write::Tool(Box::new(ToolWrite::Evaluation {
+                evaluation: again,
+                position: position(9, 0),
+            })))
+            .await
+            .unwrap();
         store.flush().await.unwrap();
         let passed = TraceQuery { verdict: Some(VerdictState::Pass), limit: 10, ..TraceQuery::default() };
-        assert_eq!(store.traces(&Tenant::local(), &passed, Budget::WHOLE).await.unwrap().total, 2);
+        assert_eq!(store.traces(&Tenant::local(), &passed, Budget::WHOLE).await.unwrap().total, 3);
         store.release().await;
         let (store, _) = open_at(home.path(), &config(), || at(40 * DAYS)).unwrap();
         until("the sweep", || store.status().swept > 0 && store.status().checkpoints > 0).await;
         let page = store.traces(&Tenant::local(), &passed, Budget::WHOLE).await.unwrap();
         let found: Vec<_> = page.rows.iter().map(|row| row.trace.trace_id).collect();
-        assert_eq!((page.total, found), (1, vec![trace_id(2)]));
+        assert_eq!((page.total, found), (2, vec![trace_id(3), trace_id(2)]));
         let all = TraceQuery { limit: 10, ..TraceQuery::default() };
-        assert_eq!(store.traces(&Tenant::local(), &all, Budget::WHOLE).await.unwrap().total, 2);
+        assert_eq!(store.traces(&Tenant::local(), &all, Budget::WHOLE).await.unwrap().total, 3);
     });
 }
