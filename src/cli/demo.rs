@@ -21,7 +21,7 @@ const JUDGED_MAX: Duration = Duration::from_secs(60);
 
 /// What the demonstration's judge says, whatever it is asked.
 const SCRIPT: [&str; 1] = [
-    "{\"score\":0.5,\"rationale\":\"This is a script of the demonstration: no model read anything.\",\"dimensions\":{}}",
+    "{\"score\":0.9,\"rationale\":\"This is a script of the demonstration: no model read anything.\",\"dimensions\":{}}",
 ];
 
 /// Play captured agent traffic through a sidecar in a temporary folder and show the verdicts.

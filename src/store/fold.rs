@@ -93,12 +93,12 @@ fn bite(connection: &Connection, left: usize) -> Result<Bite, Error> {
     }
     let these = format!("e.rowid BETWEEN {from} AND {to} AND {OPEN}");
     // The rows are found once, and told by their numbers afterwards. Of two of the same microsecond the one that came by itself is
-    // the later. What was erased has no trace any more: there is no row for it, ever.
+    // the later. Every version of a trace gets it: none says less than another. What was erased has no trace any more: there is no row for it, ever.
     let found = format!(
         "CREATE TEMP TABLE found AS SELECT t.rowid AS place, l.* FROM traces t JOIN (SELECT tenant, trace_id, max(created_at) AS made, \
          arg_max(score, (created_at, rowid)) AS score, arg_max(state, (created_at, rowid)) AS state, \
          arg_max(failed_rules, (created_at, rowid)) AS failed_rules FROM evaluations e WHERE {these} AND NOT e.erased \
-         GROUP BY tenant, trace_id) l ON t.tenant = l.tenant AND t.trace_id = l.trace_id WHERE t.version = 1"
+         GROUP BY tenant, trace_id) l ON t.tenant = l.tenant AND t.trace_id = l.trace_id"
     );
     let rows = "UPDATE traces SET verdict_at = f.made, verdict_score = f.score, verdict_state = f.state, \
                 verdict_rules = f.failed_rules FROM temp.found f \

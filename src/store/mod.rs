@@ -208,10 +208,14 @@ impl ToolWrite {
     /// Sets the journal record, which is known only once it is written.
     pub const fn place(&mut self, record: Position) {
         match self {
-            Self::Trace { position, .. }
-            | Self::Evaluation { position, .. }
-            | Self::Deletion { position, .. }
-            | Self::Purge { position, .. } => *position = record,
+            Self::Evaluation { evaluation, position } => {
+                // The evaluation is written again from itself when its trace is deleted.
+                evaluation.position = Some(record);
+                *position = record;
+            }
+            Self::Trace { position, .. } | Self::Deletion { position, .. } | Self::Purge { position, .. } => {
+                *position = record;
+            }
         }
     }
 

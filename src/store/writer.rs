@@ -515,6 +515,8 @@ impl Writer {
             Ok(false) => {
                 self.shared.swept(sweep.deleted);
                 if sweep.deleted > 0 {
+                    // What judged a trace beside what went is asked again.
+                    state.fold = Fold::new();
                     tracing::info!(rows = sweep.deleted, "rows past their retention were deleted");
                     self.checkpoint_or_log(state);
                     self.look_at_size(state);

@@ -102,6 +102,25 @@ fn nothing_of_a_deleted_trace_is_left_or_comes_back() {
     });
 }
 
+/// Scenario: an evaluation whose journal record is known only once that is written, of a trace that is deleted.
+/// Guarantees: what is left of it still says which record it came from: after a kill the journal's reader stores it no second time.
+#[test]
+fn what_is_left_of_an_evaluation_names_its_record() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open(home.path());
+        judge(&store, spoken(1), evaluation(1, "inline", 0.2)).await;
+        let mut write = evaluated(1, position(0, 0));
+        write.place(position(7, 0));
+        store.write(write).await.unwrap();
+        store.write(deletion(1, position(8, 0))).await.unwrap();
+        let sql = "SELECT seq FROM evaluations WHERE id = 'by-tool-1' AND erased";
+        let read = |row: &duckdb::Row<'_>| row.get::<_, u64>(0).map_err(crate::store::Error::engine);
+        let found = store.inner.readers.read(move |reader| reader.rows(sql, &[], read)).await.unwrap();
+        assert_eq!(found, [7]);
+    });
+}
+
 fn long(n: u64) -> Trace {
     Trace { output: Some(text(n, 30_000)), ..trace(n, 1) }
 }

@@ -41,10 +41,11 @@ impl Rule for SentenceCount {
 
     fn judge(&self, case: &Case<'_>, knobs: &Knobs) -> Outcome {
         let (min, source) = knobs.number(&MIN);
-        let sentences = number(stretches(case.said()).count());
+        let found = stretches(case.said()).count();
+        let sentences = number(found);
         let enough = sentences >= min;
         let score = if enough { 1.0 } else { (sentences / min).min(0.99) };
-        let message = format!("{sentences} sentences, at least {min} wanted");
+        let message = format!("{sentences} sentence{}, at least {min} wanted", if found == 1 { "" } else { "s" });
         let evidence = vec![count("sentences", "sentences", sentences, Some((min, source)))];
         let finding = Finding::new(score, message).with(evidence).measuring("sentences", "sentences", sentences);
         if enough { Outcome::Pass(finding) } else { Outcome::Fail(finding) }
