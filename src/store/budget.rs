@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use duckdb::Connection;
 use iris_core::model::Timestamp;
 
-use super::retention::{Retention, Sweep, came};
+use super::retention::{RECORD, Retention, Sweep, came};
 use super::spans::timestamp;
 use super::writer::{State, Writer};
 use super::{Config, Error, damage};
@@ -100,20 +100,17 @@ fn size(connection: &Connection) -> Result<Size, Error> {
 }
 
 /// About when this part of all rows had come; just after it. By time and not by place: a clock that jumped ahead for a
-/// while leaves rows of the future among the oldest.
-fn end_of_oldest(connection: &Connection, part: f64) -> Result<Option<Timestamp>, Error> {
-    for (table, column, seq) in [
-        ("traces", "stored_at", "coalesce(seq, seen_through)"),
-        ("spans", "received", "seq"),
-        ("evaluations", "created_at", "coalesce(seq, seen_through)"),
-    ] {
-        let sql = format!("SELECT approx_quantile(epoch_us({}), {part}) FROM {table}", came(column, seq));
-        let micros: Option<i64> = connection.query_row(&sql, [], |row| row.get(0)).map_err(Error::engine)?;
-        if let Some(micros) = micros {
-            return Ok(Some(timestamp(micros.saturating_add(1), 0)));
-        }
-    }
-    Ok(None)
+/// while leaves rows of the future among the oldest. Of all tables together, as what fills the file may be of any of them;
+/// but not before this part of the traces had come: older rows of a trace that still goes on stay with it.
+pub(super) fn end_of_oldest(connection: &Connection, part: f64) -> Result<Option<Timestamp>, Error> {
+    let quantile = |rows: &str| format!("(SELECT approx_quantile(epoch_us(came), {part}) FROM ({rows}))");
+    let traces = format!("SELECT {} AS came FROM traces", came("stored_at", RECORD));
+    let spans = format!("SELECT {} FROM spans", came("received", "seq"));
+    let evaluations = format!("SELECT {} FROM evaluations", came("created_at", RECORD));
+    let all = [traces.as_str(), &spans, &evaluations].join(" UNION ALL ");
+    let sql = format!("SELECT greatest({}, {})", quantile(&traces), quantile(&all));
+    let micros: Option<i64> = connection.query_row(&sql, [], |row| row.get(0)).map_err(Error::engine)?;
+    Ok(micros.map(|micros| timestamp(micros.saturating_add(1), 0)))
 }
 
 impl Writer {

@@ -3,12 +3,13 @@
 use std::ops::AddAssign;
 
 use duckdb::{Connection, ToSql};
-use iris_core::model::{Evaluation, RowKey, Tenant, Timestamp};
+use iris_core::model::{Evaluation, Position, RowKey, Tenant, Timestamp};
 
 use super::beside::Beside;
 use super::long::{self, Values};
 use super::shapes::Known;
 use super::spans::micros;
+use super::track::lane_of;
 use super::{Error, evaluations, group};
 
 /// What stands in place of a message whose trace is gone.
@@ -96,7 +97,7 @@ pub(super) fn erase(
         group::table(connection, "evaluations", true, |appender| {
             linked.iter().try_for_each(|evaluation| {
                 let kept = without_text(evaluation.clone(), now);
-                evaluations::append(appender, &kept, evaluation.position, false, beside)
+                evaluations::append(appender, &kept, kept.position, false, beside)
             })
         })?;
     }
@@ -105,7 +106,7 @@ pub(super) fn erase(
 
 fn linked(connection: &Connection, chosen: &Chosen<'_>, shapes: &Known) -> Result<Vec<Evaluation>, Error> {
     let sql = format!(
-        "SELECT {} FROM evaluations WHERE {} AND NOT erased ORDER BY created_at, rowid",
+        "SELECT {}, lane, seq, ordinal FROM evaluations WHERE {} AND NOT erased ORDER BY created_at, rowid",
         evaluations::COLUMNS_WITHOUT_TEXTS,
         chosen.sql
     );
@@ -113,20 +114,29 @@ fn linked(connection: &Connection, chosen: &Chosen<'_>, shapes: &Known) -> Resul
     let mut rows = statement.query(chosen.bound().as_slice()).map_err(Error::engine)?;
     let mut stored = Vec::new();
     while let Some(row) = rows.next().map_err(Error::engine)? {
-        stored.push(evaluations::Stored::read(row)?);
+        stored.push((evaluations::Stored::read(row)?, record(row).map_err(Error::engine)?));
     }
-    let long = stored.iter().filter_map(|stored| stored.long.as_ref());
+    let long = stored.iter().filter_map(|(stored, _)| stored.long.as_ref());
     let mut values = Values::read_for_writing(connection, long, evaluations::BODY)?;
     let mut found = Vec::new();
-    for stored in stored {
+    for (stored, position) in stored {
         match stored.evaluation(&mut values, evaluations::BODY, shapes) {
-            Ok(evaluation) => found.push(evaluation),
+            Ok(evaluation) => found.push(Evaluation { position, ..evaluation }),
             // Nothing of it can be kept, and what it says has to go.
             Err(error @ Error::Unreadable { .. }) => tracing::error!(%error, "an evaluation goes with its trace"),
             Err(error) => return Err(error),
         }
     }
     Ok(found)
+}
+
+/// Which record a row is of, as its columns say, which follow those of the evaluation. Builds before 2026-12 wrote another into
+/// its body.
+fn record(row: &duckdb::Row<'_>) -> duckdb::Result<Option<Position>> {
+    let (lane, seq, ordinal): (Option<u8>, Option<u64>, Option<u32>) =
+        (row.get("lane")?, row.get("seq")?, row.get("ordinal")?);
+    let lane = lane.and_then(lane_of);
+    Ok(lane.zip(seq).zip(ordinal).map(|((lane, seq), ordinal)| Position { lane, seq, ordinal }))
 }
 
 /// The same evaluation without a word of what was judged.

@@ -52,9 +52,12 @@ pub enum Error {
     /// Any other engine error.
     #[error("database error: {0}")]
     Engine(String),
-    /// A query took too long and was stopped, or no reader became free in time.
+    /// A query took too long and was stopped.
     #[error("the query was stopped after {} ms", .0.as_millis())]
     Deadline(Duration),
+    /// What came before it, other queries or what is being written, took all the time it had.
+    #[error("nothing was begun within {} ms: the database is busy with what came before", .0.as_millis())]
+    Busy(Duration),
     /// Not a single reading statement.
     #[error("refused: {0}; one SELECT statement is valid")]
     Refused(&'static str),
@@ -172,6 +175,7 @@ impl Error {
                 | Self::NoSpace(_)
                 | Self::NoMemory(_)
                 | Self::Deadline(_)
+                | Self::Busy(_)
                 // It is opened again, by the process or by the next one.
                 | Self::Fatal(_)
                 | Self::Closed

@@ -18,7 +18,7 @@ use super::reader::Reader;
 use super::spans::trace_id;
 
 /// Rows at the end of a table that are looked at first.
-const END_ROWS: i64 = 16_384;
+const END_ROWS: i64 = if cfg!(test) { 256 } else { 16_384 };
 
 /// Traces of the first pages; what lies further back is sorted whole.
 const FIRST_MAX: u64 = 1200;
@@ -67,29 +67,56 @@ pub(super) fn newest(
     if (found.len() as u64) < wanted {
         return Ok(None);
     }
-    // The first version of every trace is 1, and all of them are deleted together.
-    let total = reader.first("SELECT count(*) FROM traces WHERE tenant = ? AND version = 1", &[&tenant], |row| {
-        row.get(0).map_err(Error::engine)
-    })?;
     let skip = usize::try_from(query.offset).unwrap_or(usize::MAX);
     let take = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    Ok(Some((found.into_iter().skip(skip).take(take).collect(), total.unwrap_or_default())))
+    Ok(Some((found.into_iter().skip(skip).take(take).collect(), total(reader, tenant)?)))
 }
 
-/// The rows of the latest evaluations of these traces: those at the end of the table first, and only for traces without
-/// one there the whole of it. An evaluation that comes later is further on.
-pub(super) fn judged(reader: &Reader<'_>, tenant: &Tenant, ids: &[TraceId]) -> Result<Vec<i64>, Error> {
-    let (mut found, mut missing) = (Vec::new(), ids.to_vec());
-    if let Some((from, to)) = end(reader, "evaluations", &reader.ends.evaluations)? {
-        let near = latest(reader, tenant, &missing, &format!(" AND rowid BETWEEN {from} AND {to}"))?;
-        missing.retain(|id| !near.contains_key(id.as_bytes().as_slice()));
-        found.extend(near.into_values());
-        if from == 0 {
-            return Ok(found);
-        }
+/// How many traces there are: those with a first version, and the few that came back after theirs had been deleted or lost.
+fn total(reader: &Reader<'_>, tenant: &str) -> Result<u64, Error> {
+    let first = "FROM traces WHERE tenant = ? AND version = 1";
+    let sql = format!(
+        "SELECT (SELECT count(*) {first}) + (SELECT count(*) FROM (SELECT DISTINCT trace_id FROM traces WHERE tenant = ? AND version > 1) l \
+         ANTI JOIN (SELECT trace_id {first}) f ON f.trace_id = l.trace_id)"
+    );
+    Ok(reader.first(&sql, &[&tenant, &tenant, &tenant], |row| row.get(0).map_err(Error::engine))?.unwrap_or_default())
+}
+
+/// The latest evaluation of a trace: its row, and when it was made, in microseconds.
+type Latest = (i64, i64);
+
+/// The rows of the latest evaluations of these traces: those at the end of the table first, and the whole of it only for traces
+/// without one there, and for those of which the row knows a later verdict: evaluations stand nearly in the order of time, but
+/// not after a salvage, or while a clock was ahead.
+pub(super) fn judged(reader: &Reader<'_>, tenant: &Tenant, traces: &[(i64, TraceId)]) -> Result<Vec<i64>, Error> {
+    if traces.is_empty() {
+        return Ok(Vec::new());
     }
-    found.extend(latest(reader, tenant, &missing, "")?.into_values());
-    Ok(found)
+    let ids: Vec<TraceId> = traces.iter().map(|(_, id)| *id).collect();
+    let Some((from, to)) = end(reader, "evaluations", &reader.ends.evaluations)? else { return Ok(Vec::new()) };
+    let mut found = latest(reader, tenant, &ids, &format!(" AND rowid BETWEEN {from} AND {to}"))?;
+    if from > 0 {
+        let known = known(reader, traces)?;
+        let is_last = |id: &TraceId| {
+            let known = known.get(id.as_bytes().as_slice()).copied().unwrap_or(i64::MIN);
+            found.get(id.as_bytes().as_slice()).is_some_and(|(_, made)| *made >= known)
+        };
+        let further: Vec<TraceId> = ids.into_iter().filter(|id| !is_last(id)).collect();
+        found.extend(latest(reader, tenant, &further, "")?);
+    }
+    Ok(found.into_values().map(|(place, _)| place).collect())
+}
+
+/// When the verdicts were made that the rows of traces have.
+fn known(reader: &Reader<'_>, traces: &[(i64, TraceId)]) -> Result<HashMap<Vec<u8>, i64>, Error> {
+    let places: Vec<String> = traces.iter().map(|(place, _)| place.to_string()).collect();
+    let sql = format!(
+        "SELECT trace_id, epoch_us(verdict_at) FROM traces WHERE rowid IN ({}) AND verdict_at IS NOT NULL",
+        places.join(", ")
+    );
+    let read = |row: &duckdb::Row<'_>| -> duckdb::Result<(Vec<u8>, i64)> { Ok((row.get(0)?, row.get(1)?)) };
+    let rows: Vec<(Vec<u8>, i64)> = reader.rows(&sql, &[], |row| read(row).map_err(Error::engine))?;
+    Ok(rows.into_iter().collect())
 }
 
 fn latest(
@@ -97,23 +124,22 @@ fn latest(
     tenant: &Tenant,
     ids: &[TraceId],
     where_else: &str,
-) -> Result<HashMap<Vec<u8>, i64>, Error> {
+) -> Result<HashMap<Vec<u8>, Latest>, Error> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
     let sql = format!(
-        "SELECT trace_id, arg_max(rowid, (created_at, rowid)) FROM evaluations WHERE tenant = ? AND score IS NOT NULL AND trace_id IN ({}){where_else} \
-         GROUP BY trace_id",
+        "SELECT trace_id, arg_max(rowid, (created_at, rowid)), epoch_us(max(created_at)) FROM evaluations \
+         WHERE tenant = ? AND score IS NOT NULL AND trace_id IN ({}){where_else} GROUP BY trace_id",
         vec!["?"; ids.len()].join(", ")
     );
     let tenant = tenant.as_str();
     let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
     let mut bound: Vec<&dyn ToSql> = vec![&tenant];
     bound.extend(ids.iter().map(|id| id as &dyn ToSql));
-    let rows: Vec<(Vec<u8>, i64)> = reader.rows(&sql, &bound, |row| {
-        let read = || -> duckdb::Result<(Vec<u8>, i64)> { Ok((row.get(0)?, row.get(1)?)) };
-        read().map_err(Error::engine)
-    })?;
+    let read =
+        |row: &duckdb::Row<'_>| -> duckdb::Result<(Vec<u8>, Latest)> { Ok((row.get(0)?, (row.get(1)?, row.get(2)?))) };
+    let rows: Vec<(Vec<u8>, Latest)> = reader.rows(&sql, &bound, |row| read(row).map_err(Error::engine))?;
     Ok(rows.into_iter().collect())
 }
 

@@ -81,18 +81,19 @@ pub(super) fn page(
     let places: Vec<i64> = chosen.iter().map(|(place, _)| *place).collect();
     let mut found = values(reader, &places, budget)?;
     let mut page = TracePage { total, ..TracePage::default() };
+    let mut shown = Vec::with_capacity(chosen.len());
     for (place, id) in chosen {
         match found.remove(&place) {
             Some((trace, lost)) if id == Some(trace.trace_id) => {
+                shown.push((place, trace.trace_id));
                 page.rows.push(PageRow { trace, evaluation: None, lost });
             }
             _ => page.unreadable.extend(id),
         }
     }
-    let ids: Vec<TraceId> = page.rows.iter().map(|row| row.trace.trace_id).collect();
     // A page on which no text is whole has none of those that were judged.
     let columns = if budget.bytes == 0 { evaluations::COLUMNS_OF_VERDICT } else { evaluations::COLUMNS };
-    let mut latest = latest(reader, tenant, &ids, columns)?;
+    let mut latest = latest(reader, tenant, &shown, columns)?;
     for row in &mut page.rows {
         row.evaluation = latest.remove(&row.trace.trace_id);
     }
@@ -245,10 +246,10 @@ fn shorter(row: traces::Stored, values: &mut Values, whole: bool, budget: Budget
 fn latest(
     reader: &Reader<'_>,
     tenant: &Tenant,
-    ids: &[TraceId],
+    traces: &[(i64, TraceId)],
     columns: &str,
 ) -> Result<HashMap<TraceId, Evaluation>, Error> {
-    let chosen: Vec<i64> = newest::judged(reader, tenant, ids)?;
+    let chosen: Vec<i64> = newest::judged(reader, tenant, traces)?;
     let found = evaluations_of(reader, &chosen, columns)?;
     Ok(found.into_values().filter_map(|evaluation| Some((evaluation.trace_id?, evaluation))).collect())
 }

@@ -84,7 +84,7 @@ impl Readers {
     /// Runs `work` on a blocking thread in a READ ONLY transaction of its own. Dropping the future stops it.
     ///
     /// # Errors
-    /// [`Error::Deadline`] when no reader was free or `work` not done in time; whatever `work` says.
+    /// [`Error::Busy`] when no reader was free in time, [`Error::Deadline`] when `work` was not done; whatever `work` says.
     pub async fn read<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Reader<'_>) -> Result<T, Error> + Send + 'static,
@@ -103,7 +103,7 @@ impl Readers {
     ) -> Result<T, Error> {
         let ends = Instant::now() + self.deadline;
         let turn = tokio::time::timeout_at(ends, Arc::clone(&self.apart).acquire_owned());
-        let turn = turn.await.map_err(|_| Error::Deadline(self.deadline))?.map_err(|_| Error::Closed)?;
+        let turn = turn.await.map_err(|_| Error::Busy(self.deadline))?.map_err(|_| Error::Closed)?;
         // The turn ends with the work, also when nobody waits for it any more.
         let work = move |reader: &Reader<'_>| {
             let _turn = turn;
@@ -120,7 +120,7 @@ impl Readers {
     ) -> Result<T, Error> {
         let permit = tokio::time::timeout_at(ends, Arc::clone(&self.permits).acquire_owned())
             .await
-            .map_err(|_| Error::Deadline(self.deadline))?
+            .map_err(|_| Error::Busy(self.deadline))?
             .map_err(|_| Error::Closed)?;
         let connection = self.take(on)?;
         let stop = Stop(Arc::new(Running {

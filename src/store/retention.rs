@@ -56,6 +56,10 @@ impl Retention {
     }
 }
 
+/// The sequence number of the record that a trace or an evaluation is of, or was made after, in SQL. Some builds before 2026-12
+/// wrote 0 for that of an evaluation that was erased.
+pub(super) const RECORD: &str = "coalesce(nullif(seq, 0), seen_through)";
+
 /// When a row came, in SQL: as the clock said, unless that is before this program was there, as a clock says that was
 /// never set. Then it came after the process began that gave out its sequence number, whose upper bits are seconds.
 pub(super) fn came(column: &str, seq: &str) -> String {
@@ -107,10 +111,7 @@ impl Sweep {
                 Stage::Evaluations,
             ),
             Stage::Evaluations => {
-                let old = format!(
-                    "SELECT rowid FROM evaluations WHERE {} < ? LIMIT ?",
-                    came("created_at", "coalesce(seq, seen_through)")
-                );
+                let old = format!("SELECT rowid FROM evaluations WHERE {} < ? LIMIT ?", came("created_at", RECORD));
                 (evaluations(connection, &old, &cutoff)?, Stage::Positions)
             }
             Stage::Positions => {
@@ -145,7 +146,7 @@ fn doomed(connection: &Connection, cutoff: Timestamp) -> Result<Vec<RowKey>, Err
     let mut statement = connection
         .prepare(&format!(
             "SELECT tenant, trace_id FROM traces GROUP BY tenant, trace_id HAVING max({}) < ? LIMIT ?",
-            came("stored_at", "coalesce(seq, seen_through)")
+            came("stored_at", RECORD)
         ))
         .map_err(Error::engine)?;
     let rows = statement

@@ -138,7 +138,7 @@ impl Store {
         match tokio::time::timeout(most, self.ask(Command::Settle)).await {
             // Why it could not be committed is in the status; what is in the file can be read all the same.
             Ok(_) => Ok(()),
-            Err(_) => Err(Error::Deadline(most)),
+            Err(_) => Err(Error::Busy(most)),
         }
     }
 }

@@ -347,6 +347,7 @@ fn busy(error: &store::Error) -> &'static str {
         store::Error::Locked { .. } => "another process has the database open",
         store::Error::NoSpace(_) => "no space is left for the database",
         store::Error::Deadline(_) => "the query took too long; narrow it",
+        store::Error::Busy(_) => "it is busy with what came before",
         _ => "it is busy",
     }
 }

@@ -322,6 +322,7 @@ async fn a_passing_failure_of_the_store_can_be_tried_again() {
     let app = app(home.path());
     for passing in [
         store::Error::Deadline(Duration::from_secs(5)),
+        store::Error::Busy(Duration::from_secs(5)),
         store::Error::Locked { pid: Some(7) },
         store::Error::NoSpace("IO Error".to_owned()),
     ] {

@@ -20,7 +20,7 @@ use super::status::NAMED_MAX;
 use super::suspects::{self, Suspects};
 use super::{Judging, LANES, LaneLag, Mind, PipelineStatus, Said, SetAside};
 use crate::deleted::Deletions;
-use crate::journal::Journal;
+use crate::journal::{Journal, LaneStatus};
 use crate::store::{self, Packed, Store, Through, Write};
 
 /// Traces handed to the workers at a time.
@@ -37,7 +37,7 @@ const BEHIND: Duration = Duration::from_millis(250);
 const ROUND: Duration = Duration::from_secs(1);
 /// The least time between two checkpoints asked for.
 const CHECKPOINT_PAUSE: Duration = Duration::from_secs(30);
-/// The same while a lane is full and refuses records: each makes room.
+/// The same while a lane is full, or nearly so, of what is not stored: each makes room, or it would be full again at once.
 const CHECKPOINT_PAUSE_FULL: Duration = Duration::from_secs(2);
 /// A settled position that no evaluation carried to the store is sent this often, and only beside rows.
 const SETTLED_PAUSE: Duration = Duration::from_secs(30);
@@ -499,8 +499,9 @@ impl Owner {
             let taken = self.lanes.iter().find(|lag| lag.lane == status.lane).map_or(0, |lag| lag.read_through);
             status.bytes > status.bytes_max / 4 && taken > status.stored
         });
-        let refuses = status.iter().any(|status| status.refusing_ms.is_some());
-        let pause = if refuses { CHECKPOINT_PAUSE_FULL } else { CHECKPOINT_PAUSE };
+        let is_full =
+            |status: &LaneStatus| status.refusing_ms.is_some() || status.unstored_bytes > status.bytes_max / 4 * 3;
+        let pause = if status.iter().any(is_full) { CHECKPOINT_PAUSE_FULL } else { CHECKPOINT_PAUSE };
         let lately = self.checkpoint_asked.is_some_and(|asked| asked.elapsed() < pause);
         if waits && !self.checkpointing && !lately {
             self.checkpointing = true;

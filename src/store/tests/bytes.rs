@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use iris_core::model::{Lane, Observation, Tenant, Timestamp};
+use iris_core::model::{Evaluation, Lane, Observation, Tenant, Timestamp};
 
 use super::fixtures::*;
 use super::pages::judge;
 use crate::deleted::Deletions;
-use crate::store::{Config, Erase, Retention, Store, ToolWrite, Write};
+use crate::store::budget::end_of_oldest;
+use crate::store::{Config, Erase, Retention, Store, ToolWrite, Write, open};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -154,4 +155,32 @@ fn a_store_that_could_not_be_opened_again_heals() {
         assert!(store.trace(&Tenant::local(), trace_id(3)).await.unwrap().is_some());
         store.close(Duration::from_secs(10)).await.unwrap();
     });
+}
+
+/// Scenario: ten traces that came first, and a hundred evaluations of them an hour later, one a second.
+/// Guarantees: half of what is there ends among the evaluations, which fill the file, and not among the few traces.
+#[test]
+fn the_oldest_half_is_that_of_all_tables() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open_at(home.path(), &config(), early).unwrap();
+        for n in 1..=10 {
+            let write = ToolWrite::Trace { trace: trace(n, 1), spans: Vec::new(), position: position(n, 0) };
+            store.write(write).await.unwrap();
+        }
+        for n in 0..100 {
+            let created_at = at(3600 + n);
+            let evaluation = Evaluation { created_at, ..evaluation(1 + n % 10, &format!("e-{n}"), 0.9) };
+            let write = ToolWrite::Evaluation { evaluation, position: position(20 + n, 0) };
+            store.send_async(Write::Tool(Box::new(write))).await.unwrap();
+        }
+        store.close(Duration::from_secs(20)).await.unwrap();
+    });
+    let connection = open::engine(home.path(), &config()).unwrap();
+    let seconds = |part| {
+        let end = end_of_oldest(&connection, part).unwrap().unwrap();
+        (end.as_unix_nanos() - early().as_unix_nanos()) / SECOND
+    };
+    assert_eq!(seconds(0.04), 0);
+    assert!((3635..3655).contains(&seconds(0.5)), "{}", seconds(0.5));
 }

@@ -113,11 +113,18 @@ fn what_is_left_of_an_evaluation_names_its_record() {
         let mut write = evaluated(1, position(0, 0));
         write.place(position(7, 0));
         store.write(write).await.unwrap();
+        // As earlier builds wrote it: the record in the columns alone.
+        let ToolWrite::Evaluation { evaluation, .. } = evaluated(1, position(0, 0)) else { unreachable!() };
+        let earlier = Evaluation { id: "by-tool-0".to_owned(), ..evaluation };
+        store.write(ToolWrite::Evaluation { evaluation: earlier, position: position(6, 3) }).await.unwrap();
         store.write(deletion(1, position(8, 0))).await.unwrap();
-        let sql = "SELECT seq FROM evaluations WHERE id = 'by-tool-1' AND erased";
-        let read = |row: &duckdb::Row<'_>| row.get::<_, u64>(0).map_err(crate::store::Error::engine);
+        let sql = "SELECT seq, ordinal FROM evaluations WHERE starts_with(id, 'by-tool') AND erased ORDER BY id";
+        let read = |row: &duckdb::Row<'_>| {
+            let read = || -> duckdb::Result<(u64, u32)> { Ok((row.get(0)?, row.get(1)?)) };
+            read().map_err(crate::store::Error::engine)
+        };
         let found = store.inner.readers.read(move |reader| reader.rows(sql, &[], read)).await.unwrap();
-        assert_eq!(found, [7]);
+        assert_eq!(found, [(6, 3), (7, 0)]);
     });
 }
 

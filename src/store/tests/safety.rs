@@ -111,6 +111,16 @@ fn a_slow_query_is_stopped() {
         // An asker that gives up frees the reader too.
         assert!(tokio::time::timeout(Duration::from_millis(20), ask(&store, SLOW)).await.is_err());
         assert_eq!(count(&store, "spans").await, 0);
+        // One that had no turn is not told that it was slow.
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let holds = store.inner.readers.read(move |_| gone.recv().map_err(|_| Error::Closed));
+        let waits = async {
+            let answer = ask(&store, "SELECT 1").await;
+            go.send(()).unwrap();
+            answer
+        };
+        let (_, waited) = tokio::join!(biased; holds, waits);
+        assert!(matches!(waited, Err(Error::Busy(_))), "{waited:?}");
     });
 }
 

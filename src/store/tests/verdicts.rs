@@ -91,7 +91,9 @@ async fn filled(store: &Store, dice: &mut Dice) -> Book {
             let write = ToolWrite::Trace { trace: one.clone(), spans: Vec::new(), position: position(seq, 0) };
             store.send_async(store::Write::Tool(Box::new(write))).await.unwrap();
         } else {
-            for version in 1..=1 + dice.roll(10) / 7 * (1 + dice.roll(2)) {
+            // Some came back after their first versions were deleted.
+            let first = 1 + dice.roll(8) / 7;
+            for version in first..=first + dice.roll(10) / 7 * (1 + dice.roll(2)) {
                 one.version = u32::try_from(version).unwrap();
                 let evaluation = judged(dice, &one, n * 10 + version);
                 judge(store, one.clone(), evaluation.clone()).await;
