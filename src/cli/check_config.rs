@@ -7,6 +7,8 @@ use clap::Args;
 
 use super::{Settings, Stop};
 use crate::config::FLAT;
+use crate::forward::{self, Origin};
+use crate::run;
 
 /// Check the configuration and print what is in effect.
 #[derive(Debug, Args)]
@@ -32,7 +34,11 @@ impl CheckConfig {
             )?;
             return Ok(ExitCode::SUCCESS);
         }
-        let config = self.settings.load()?;
+        let mut config = self.settings.load()?;
+        if config.forward.origin == Origin::Inherited && run::is_own_listener(&config) {
+            // As `serve` does.
+            config.forward = forward::Config::default();
+        }
         let text = serde_saphyr::to_string(&config.effective()).map_err(Stop::failed)?;
         out.write_all(text.as_bytes())?;
         Ok(ExitCode::SUCCESS)

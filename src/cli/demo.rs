@@ -182,7 +182,10 @@ fn table(out: &mut io::Stdout, traces: &[Value]) -> io::Result<()> {
         let answer = short(trace["output"].as_str().unwrap_or("-"), 44);
         writeln!(out, "{id} {name:<17} {on}{state:<9}{off} {tools:<9} {by:<26} {tokens:>7} {cost:>9}  {answer}")?;
     }
-    Ok(())
+    writeln!(
+        out,
+        "\nDECIDED BY: the rules or kinds of failure that a fail rests on; what an unknown lacks; clean: nothing speaks against it"
+    )
 }
 
 /// One line of at most `limit` characters, without anything a terminal would obey.
@@ -199,5 +202,6 @@ fn addresses(out: &mut io::Stdout, runtime: &Runtime, web: &str) -> io::Result<(
     writeln!(out, "traces      http://{web}/api/v1/traces")?;
     writeln!(out, "MCP         http://{web}/mcp")?;
     writeln!(out, "state       http://{}/readyz?full", shown(runtime.ops.as_ref()))?;
-    writeln!(out, "your agent  OTEL_EXPORTER_OTLP_ENDPOINT=http://{}", shown(runtime.http.as_ref()))
+    writeln!(out, "your agent  export OTEL_EXPORTER_OTLP_ENDPOINT=http://{}", shown(runtime.http.as_ref()))?;
+    writeln!(out, "            export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf OTEL_SERVICE_NAME=my-agent")
 }

@@ -61,10 +61,13 @@ impl Export {
             Written::Parquet => parquet(&asked, &query, &self.to),
         };
         asked.close();
-        let Counted { traces, cut } = written?;
+        let Counted { traces, cut, unsearched } = written?;
         let mut told = io::stderr();
         // What is told beside the file is no failure of the file.
         let _ = writeln!(told, "{traces} traces written");
+        if let Some(unsearched) = unsearched {
+            let _ = writeln!(told, "{unsearched}");
+        }
         if cut > 0 {
             let _ = writeln!(told, "{cut} of them have values longer than one answer holds: those are cut, and say so");
         }
@@ -87,11 +90,13 @@ fn folder(file: &Path) -> &Path {
 }
 
 /// What was written.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone)]
 struct Counted {
     traces: usize,
     /// Traces with values that no answer holds whole.
     cut: usize,
+    /// What a search did not look at, in words.
+    unsearched: Option<String>,
 }
 
 fn lines(asked: &Asked, query: &[(&'static str, String)], to: impl Write) -> Result<Counted, Stop> {
@@ -198,7 +203,7 @@ fn each(
         progress.set_position(counted.traces as u64);
         match page["next_offset"].as_u64() {
             Some(next) => offset = next,
-            None => return Ok(counted),
+            None => return Ok(Counted { unsearched: super::traces::unsearched(&page), ..counted }),
         }
     }
 }

@@ -203,7 +203,7 @@ impl Gate {
             })
         };
         json!({
-            "passed": may_pass, "since": since, "traces": window.looked.len(), "open": window.open,
+            "passed": may_pass, "since": since, "traces": window.looked.len(), "in_progress": window.open,
             "min_traces": self.min_traces, "more": window.is_cut,
             "tripped": window.looked.iter().filter(|one| one.trips).map(one).collect::<Vec<_>>(),
         })
@@ -227,7 +227,7 @@ impl Gate {
             writeln!(out)?;
         }
         let (looked, open) = (window.looked.len(), window.open);
-        let still = if open > 0 { format!(", {open} still open") } else { String::new() };
+        let still = if open > 0 { format!(", {open} still in progress and not counted") } else { String::new() };
         writeln!(out, "{} of {looked} traces since {since} stop the gate{still}", tripped.len())?;
         if looked == 0 {
             let whose = self.agent.as_deref().map(|agent| format!(" of the agent {}", text::inert(agent)));

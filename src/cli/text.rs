@@ -186,6 +186,12 @@ pub(super) fn dollars(value: Option<f64>) -> String {
     }
 }
 
+/// A number with at most four digits behind the point.
+pub(super) fn figure(number: f64) -> String {
+    let text = format!("{number:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// When something began, to the second: `2026-12-01 09:30:00`.
 pub(super) fn began(value: &Value) -> String {
     let text = inert(value.as_str().unwrap_or("-"));

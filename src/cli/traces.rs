@@ -8,9 +8,15 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::ask::Whom;
+use super::ask::{Asked, Whom};
 use super::text::{self, Align, Paint, Table};
 use super::{Format, Stop};
+
+/// Fewest digits that stand for a trace.
+const DIGITS_MIN: usize = 6;
+
+/// Traces among which they are looked for.
+const NEWEST: usize = 1000;
 
 /// Find traces, or show one.
 #[derive(Debug, Args)]
@@ -21,7 +27,7 @@ pub(super) struct Traces {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List traces, newest first; those that are still open stand before the others
+    /// List traces, newest first; those in progress stand before the others
     List(List),
     /// Show one trace: its spans as a tree, its verdict, and what the failed rules saw
     Show(Show),
@@ -126,7 +132,7 @@ enum Sort {
 /// Show one trace.
 #[derive(Debug, Args)]
 struct Show {
-    /// The trace, 32 hexadecimal digits
+    /// The trace, 32 hexadecimal digits, or so many of the first that no other of the newest 1,000 traces begins with them
     trace_id: String,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -200,7 +206,7 @@ fn listed(out: &mut impl Write, page: &Value, paint: Paint) -> io::Result<()> {
     ]);
     for row in rows {
         let state = match (row["in_progress"].as_bool(), row["verdict"]["state"].as_str()) {
-            (Some(true), _) => "open",
+            (Some(true), _) => "in progress",
             (_, Some(state)) => state,
             (_, None) => "-",
         };
@@ -223,17 +229,45 @@ fn listed(out: &mut impl Write, page: &Value, paint: Paint) -> io::Result<()> {
         let next = offset + shown;
         writeln!(out, "{}", paint.faint(&format!("{shown} of {total}; --offset {next} shows more")))?;
     }
+    if let Some(told) = unsearched(page) {
+        writeln!(out, "{}", paint.faint(&told))?;
+    }
     Ok(())
+}
+
+/// What a search did not look at.
+pub(super) fn unsearched(page: &Value) -> Option<String> {
+    let (traces, until) = (page["unsearched"]["traces"].as_u64()?, text::cell(&page["unsearched"]["until"], 32));
+    Some(format!(
+        "not all was searched: {traces} or more traces that began until {until} have these words, and to read them takes too long; --until {until} goes on there"
+    ))
+}
+
+/// The trace among the newest that begins with these digits.
+fn begun_with(asked: &Asked, digits: &str) -> Result<String, Stop> {
+    let page = asked.get("/traces", &[("limit", NEWEST.to_string()), ("detail", "brief".to_owned())])?;
+    let ids = page["traces"].as_array().into_iter().flatten().filter_map(|row| row["trace_id"].as_str());
+    let mut found = ids.filter(|id| id.starts_with(digits));
+    match (found.next(), found.next()) {
+        (Some(id), None) => Ok(id.to_owned()),
+        (None, _) => {
+            Err(Stop::usage(format!("none of the newest {NEWEST} traces begins with {digits}: write the whole id")))
+        }
+        (Some(one), Some(other)) => Err(Stop::usage(format!("{one} and {other} both begin with {digits}"))),
+    }
 }
 
 impl Show {
     fn run(&self) -> Result<ExitCode, Stop> {
-        let is_id = self.trace_id.len() == 32 && self.trace_id.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if !is_id {
-            return Err(Stop::usage("a trace id has 32 hexadecimal digits"));
+        let (digits, id) = (self.trace_id.len(), self.trace_id.to_ascii_lowercase());
+        if !(DIGITS_MIN..=32).contains(&digits) || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(Stop::usage(format!(
+                "a trace id has 32 hexadecimal digits; its first {DIGITS_MIN} or more are valid too"
+            )));
         }
         let asked = self.whom.find()?;
-        let detail = asked.get(&format!("/traces/{}", self.trace_id), &[]);
+        let id = if digits == 32 { Ok(id) } else { begun_with(&asked, &id) };
+        let detail = id.and_then(|id| asked.get(&format!("/traces/{id}"), &[]));
         asked.close();
         let detail = detail?;
         let mut out = io::stdout().lock();

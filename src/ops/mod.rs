@@ -84,6 +84,10 @@ impl Ops {
     }
 }
 
+/// The answer to whoever takes it for another door, as an exporter may.
+const ELSEWHERE: &str = "nothing is here: this door has /livez, /readyz, /readyz?full and /metrics; OTLP goes to receive.http.listen \
+                         (port 4318) or receive.grpc.listen (4317), the dashboard and the API are at web.listen (6920)\n";
+
 /// Connections at a time; an idle one makes room for the next.
 const CONNECTIONS_MAX: u32 = 64;
 
@@ -108,6 +112,7 @@ pub async fn serve(
         .route("/", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics_text))
+        .fallback(|| async { (StatusCode::NOT_FOUND, ELSEWHERE) })
         .with_state(ops)
         .layer(from_fn_with_state(Arc::new(gate), enter));
     door::serve(listener, CONNECTIONS_MAX, tls, router, cancel, DRAIN_MAX).await;

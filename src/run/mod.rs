@@ -289,6 +289,11 @@ async fn targets(config: &Config) -> anyhow::Result<(Option<Target>, Option<Targ
     finding.await?
 }
 
+/// Whether an endpoint that the environment names, and that can be resolved, is one of our own doors: then nothing is forwarded.
+pub fn is_own_listener(config: &Config) -> bool {
+    matches!(Target::new(&config.forward, Origin::Inherited, &listeners(config)), Ok(None))
+}
+
 /// Serves the web door, when it is open, and the local socket.
 fn serve_questions(
     web: Option<TcpListener>,

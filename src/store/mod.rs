@@ -83,6 +83,7 @@ pub use query::{Bounds, Loaded, Part, TraceQuery};
 pub use retention::Retention;
 pub use rewrite::Erase;
 pub use salvage::{Salvaged, salvage};
+pub use search::Unread;
 pub use series::{By, Figures, NAMES_MAX, POINTS_MAX, Said, Series, SessionRow, Step, Window};
 pub use sql::{FUNCTIONS as SQL_FUNCTIONS, Found, VIEWS as SQL_VIEWS, View};
 pub use standing::Standing;
@@ -457,48 +458,6 @@ impl Store {
     pub async fn summary(&self, tenant: &Tenant, since: Timestamp, now: Timestamp) -> Result<Summary, Error> {
         let tenant = tenant.clone();
         self.read(move |reader| summary::summary(reader, &tenant, since, now)).await
-    }
-
-    /// Figures over time, by name and by rule, of the traces of a window.
-    ///
-    /// # Errors
-    /// As every reading method.
-    pub async fn series(&self, tenant: &Tenant, window: &Window, step: Step, by: By) -> Result<Series, Error> {
-        let (tenant, window) = (tenant.clone(), window.clone());
-        self.read(move |reader| series::series(reader, &tenant, &window, step, by)).await
-    }
-
-    /// A page of the conversations of a window, those that went on last first.
-    ///
-    /// # Errors
-    /// As every reading method.
-    pub async fn sessions(
-        &self,
-        tenant: &Tenant,
-        window: &Window,
-        limit: u32,
-        offset: u64,
-    ) -> Result<Vec<SessionRow>, Error> {
-        let (tenant, window) = (tenant.clone(), window.clone());
-        self.read(move |reader| series::sessions(reader, &tenant, &window, limit, offset)).await
-    }
-
-    /// When the newest trace began.
-    ///
-    /// # Errors
-    /// As every reading method.
-    pub async fn newest_trace(&self, tenant: &Tenant) -> Result<Option<Timestamp>, Error> {
-        let tenant = tenant.clone();
-        self.read(move |reader| series::newest(reader, &tenant)).await
-    }
-
-    /// What all evaluations of these traces said.
-    ///
-    /// # Errors
-    /// As every reading method.
-    pub async fn said(&self, tenant: &Tenant, ids: &[TraceId]) -> Result<Vec<Said>, Error> {
-        let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        self.read(move |reader| series::said(reader, &tenant, &ids)).await
     }
 
     /// Answers one SELECT that a caller wrote from views of its tenant's rows: at most so many rows, and so many

@@ -13,6 +13,7 @@ use super::fetch::{bites, fetch};
 use super::long::Values;
 use super::query::{Filter, TraceQuery, filter};
 use super::reader::Reader;
+use super::search::Unread;
 use super::spans::trace_id;
 use super::{Error, evaluations, newest, search, traces};
 
@@ -45,6 +46,8 @@ pub struct TracePage {
     pub total: u64,
     /// Traces of the page that cannot be read.
     pub unreadable: Vec<TraceId>,
+    /// What a search could not look at; nothing of it is on a page or counted.
+    pub unread: Option<Unread>,
 }
 
 /// A trace of a page.
@@ -77,10 +80,10 @@ pub(super) fn page(
     query: &TraceQuery,
     budget: Budget,
 ) -> Result<TracePage, Error> {
-    let (chosen, total) = choose(reader, tenant, query)?;
+    let Chosen { places: chosen, total, unread } = choose(reader, tenant, query)?;
     let places: Vec<i64> = chosen.iter().map(|(place, _)| *place).collect();
     let mut found = values(reader, &places, budget)?;
-    let mut page = TracePage { total, ..TracePage::default() };
+    let mut page = TracePage { total, unread, ..TracePage::default() };
     let mut shown = Vec::with_capacity(chosen.len());
     for (place, id) in chosen {
         match found.remove(&place) {
@@ -103,21 +106,28 @@ pub(super) fn page(
 /// A row's number and its trace's id, where that is one.
 pub(super) type Place = (i64, Option<TraceId>);
 
-/// Which rows, in order, and how many there are on all pages.
-fn choose(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> Result<(Vec<Place>, u64), Error> {
-    if let Some(found) = newest::newest(reader, tenant, query)? {
-        return Ok(found);
+/// The rows of a page, in order.
+struct Chosen {
+    places: Vec<Place>,
+    /// How many there are on all pages.
+    total: u64,
+    unread: Option<Unread>,
+}
+
+fn choose(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> Result<Chosen, Error> {
+    if let Some((places, total)) = newest::newest(reader, tenant, query)? {
+        return Ok(Chosen { places, total, unread: None });
     }
-    let mut filter = filter(tenant, query);
+    let (mut filter, mut unread) = (filter(tenant, query), None);
     if !query.words.is_empty() {
-        search::narrow(reader, &mut filter, &query.words)?;
+        unread = search::narrow(reader, &mut filter, &query.words)?;
         filter = search::few(reader, filter)?;
     }
     let (total, oldest, newest) = counted(reader, &filter)?;
     let wanted = query.offset.saturating_add(query.limit.into());
     let expected = total.saturating_sub(query.offset).min(query.limit.into());
     if expected == 0 {
-        return Ok((Vec::new(), total));
+        return Ok(Chosen { places: Vec::new(), total, unread });
     }
     let bound = match query.sort_by {
         SortBy::Timestamp => near(wanted, total, oldest, newest, query.ascending),
@@ -130,7 +140,7 @@ fn choose(reader: &Reader<'_>, tenant: &Tenant, query: &TraceQuery) -> Result<(V
     if (found.len() as u64) < expected {
         found = ordered(reader, &mut filter, query, None)?;
     }
-    Ok((found, total))
+    Ok(Chosen { places: found, total, unread })
 }
 
 /// How many there are, and when the first and the last of them began, in microseconds.

@@ -123,6 +123,8 @@ impl Readers {
             .map_err(|_| Error::Busy(self.deadline))?
             .map_err(|_| Error::Closed)?;
         let connection = self.take(on)?;
+        let begun = Instant::now();
+        let part_by = (begun + ends.saturating_duration_since(begun) / 2).into_std();
         let stop = Stop(Arc::new(Running {
             handle: connection.interrupt_handle(),
             stopped: AtomicBool::new(false),
@@ -138,6 +140,7 @@ impl Readers {
                 shapes: &readers.shapes,
                 shared: Some(&readers.shared),
                 ends: &readers.ends,
+                part_by,
             };
             let answer = reader.transaction(work);
             running.finish();
@@ -262,6 +265,8 @@ pub(super) struct Reader<'a> {
     shared: Option<&'a Shared>,
     /// Where tables ended.
     pub ends: &'a Ends,
+    /// When a question that can be answered in part goes on with what it has.
+    pub part_by: std::time::Instant,
 }
 
 impl Reader<'_> {
@@ -363,6 +368,7 @@ pub(super) fn fuzzed(connection: &Connection, work: impl FnOnce(&Reader<'_>)) {
         shapes: &shapes,
         shared: None,
         ends: &Ends::default(),
+        part_by: std::time::Instant::now() + Duration::from_secs(1),
     });
 }
 

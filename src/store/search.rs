@@ -2,115 +2,86 @@
 //!
 //! First by what their rows say of their words, which reads one column. That is the answer for a word, and for a part
 //! of one. For anything else, such as words in a row, and for rows that say nothing of their words, it leaves candidates, whose
-//! texts are read. What is found is the same as by reading every text.
+//! texts are read, the newest first, for as long as there is time. What is found is the same as by reading every text, and what
+//! was not read is told.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
 
 use duckdb::types::Value;
+use iris_core::model::Timestamp;
 
 use super::Error;
 use super::query::Filter;
 use super::reader::Reader;
+use super::spans::timestamp;
 use super::words::{self, Sought};
 
-/// Most candidates whose texts are read row by row; of more, all texts are read.
-const CANDIDATES_MAX: usize = 2048;
-/// Rows of one statement: of a longer list the engine would read all that lies between.
-const ROWS_AT_A_TIME: usize = 50;
+/// Most rows that are named one by one.
+const LISTED_MAX: usize = 2048;
+/// Most candidates whose texts are read.
+const CANDIDATES_MAX: usize = if cfg!(test) { 48 } else { 16_384 };
+/// Rows this near each other are unpacked together.
+const STRETCH_ROWS: i64 = 2048;
+/// Most stretches that are read before a look at the clock.
+const STRETCHES_MAX: usize = 16;
 
 /// The columns of a trace that are searched, and which of them pieces are.
 const SHOWN: &str = "('input', 'output', 'tool_calls', 'metadata')";
 
-/// Leaves only traces in which each of the words stands, whatever the case and accents of either.
-pub(super) fn narrow(reader: &Reader<'_>, filter: &mut Filter, sought: &[String]) -> Result<(), Error> {
-    if sought.is_empty() {
-        return Ok(());
-    }
+/// What a search could not look at in the time of one question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unread {
+    /// Traces that have each of the words but whose texts were not read: at least so many.
+    pub traces: u64,
+    /// They began at this time or earlier; whole milliseconds, as times are told.
+    pub until: Timestamp,
+}
+
+/// A trace whose texts tell whether it is meant.
+struct Candidate {
+    place: i64,
+    /// When it began, in microseconds.
+    at: i64,
+    /// Under which number its long values stand.
+    long: Option<u64>,
+}
+
+/// Leaves only traces in which each of the words stands, whatever the case and accents of either; what it could not look at.
+pub(super) fn narrow(reader: &Reader<'_>, filter: &mut Filter, sought: &[String]) -> Result<Option<Unread>, Error> {
     let before = filter.clone();
-    let mut in_texts = Vec::new();
+    let mut in_rows = true;
     for text in sought {
-        match words::sought(text) {
-            Some(Sought { parts, is_whole }) => {
-                for part in &parts {
-                    in_row(filter, part);
-                }
-                if !is_whole {
-                    in_texts.push(text.as_str());
-                }
-            }
-            None => in_texts.push(text.as_str()),
+        let words = words::sought(text);
+        in_rows &= words.as_ref().is_some_and(|words| words.is_whole);
+        for part in words.iter().flat_map(|Sought { parts, .. }| parts) {
+            filter.and("(contains(t.words, ?) OR t.words IS NULL)", Value::Text(part.clone()));
         }
     }
-    let all: Vec<&str> = sought.iter().map(String::as_str).collect();
-    if in_texts.is_empty() {
-        return unsaid(reader, &before, filter, &all);
+    if in_rows {
+        // Looked for as the filter was before, for which the words of the others need not be read.
+        let silent = candidates(reader, &before, " AND t.words IS NULL")?;
+        let (found, unread) = reading(reader, &silent, sought)?;
+        filter.sql.push_str(&format!(" AND (t.words IS NOT NULL OR {})", listed("t.rowid", &found)));
+        return Ok(unread);
     }
-    match candidates(reader, filter, "")? {
-        Some(found) => {
-            let found = reading(reader, &found, &all)?;
-            filter.sql.push_str(&format!(" AND {}", listed("t.rowid", &found)));
-        }
-        None => {
-            let (sql, bound) = texts(&in_texts);
-            filter.sql.push_str(&format!(" AND {sql}"));
-            filter.bound.extend(bound);
-            unsaid(reader, &before, filter, &all)?;
-        }
-    }
-    Ok(())
-}
-
-/// Only rows that have the word, or say nothing of their words.
-fn in_row(filter: &mut Filter, part: &str) {
-    filter.and("(contains(t.words, ?) OR t.words IS NULL)", Value::Text(part.to_owned()));
-}
-
-/// Of the rows that say nothing of their words only those in whose texts all stands. They are looked for as the filter was
-/// before, for which the words of the others need not be read.
-fn unsaid(reader: &Reader<'_>, before: &Filter, filter: &mut Filter, sought: &[&str]) -> Result<(), Error> {
-    let found = match candidates(reader, before, " AND t.words IS NULL")? {
-        Some(found) => listed("t.rowid", &reading(reader, &found, sought)?),
-        None => {
-            let (sql, bound) = texts(sought);
-            filter.bound.extend(bound);
-            // The engine passes over the texts of rows that are not meant.
-            format!("t.rowid IN (SELECT t.rowid FROM traces t WHERE t.words IS NULL AND {sql})")
-        }
-    };
-    filter.sql.push_str(&format!(" AND (t.words IS NOT NULL OR {found})"));
-    Ok(())
+    let all = candidates(reader, filter, "")?;
+    let (found, unread) = reading(reader, &all, sought)?;
+    *filter = these(&found);
+    Ok(unread)
 }
 
 /// The same as a list of rows, so that what was read is not read again, unless they are many.
 pub(super) fn few(reader: &Reader<'_>, filter: Filter) -> Result<Filter, Error> {
-    Ok(match candidates(reader, &filter, "")? {
-        Some(found) => Filter {
-            with: String::new(),
-            sql: format!("FROM traces t WHERE {}", listed("t.rowid", &found)),
-            bound: Vec::new(),
-        },
-        None => filter,
-    })
-}
-
-/// The rows that the filter leaves, unless they are too many.
-fn candidates(reader: &Reader<'_>, filter: &Filter, and: &str) -> Result<Option<Vec<i64>>, Error> {
-    let limit = CANDIDATES_MAX + 1;
-    let sql = format!("{} SELECT t.rowid {}{and} LIMIT {limit}", filter.with, filter.sql);
+    let limit = LISTED_MAX + 1;
+    let sql = format!("{} SELECT t.rowid {} LIMIT {limit}", filter.with, filter.sql);
     let found: Vec<i64> = reader.rows(&sql, &filter.params(), |row| row.get(0).map_err(Error::engine))?;
-    Ok((found.len() < limit).then_some(found))
+    Ok(if found.len() < limit { these(&found) } else { filter })
 }
 
-/// Those of the rows in whose texts all stands.
-fn reading(reader: &Reader<'_>, rows: &[i64], sought: &[&str]) -> Result<Vec<i64>, Error> {
-    let (sql, bound) = texts(sought);
-    let mut found = Vec::new();
-    let mut rows = rows.to_vec();
-    rows.sort_unstable();
-    for some in rows.chunks(ROWS_AT_A_TIME) {
-        let sql = format!("SELECT t.rowid FROM traces t WHERE {} AND {sql}", listed("t.rowid", some));
-        let bound: Vec<&dyn duckdb::ToSql> = bound.iter().map(|value| value as &dyn duckdb::ToSql).collect();
-        found.extend(reader.rows(&sql, &bound, |row| row.get::<_, i64>(0).map_err(Error::engine))?);
-    }
-    Ok(found)
+fn these(rows: &[i64]) -> Filter {
+    let sql = format!("FROM traces t WHERE {}", listed("t.rowid", rows));
+    Filter { with: String::new(), sql, bound: Vec::new() }
 }
 
 fn listed(column: &str, rows: &[i64]) -> String {
@@ -121,26 +92,90 @@ fn listed(column: &str, rows: &[i64]) -> String {
     format!("{column} IN (SELECT unnest([{list}]))")
 }
 
-/// That each stands in a text of a trace: in its row or in its long values, within a piece or across two.
-fn texts(sought: &[&str]) -> (String, Vec<Value>) {
-    let each: Vec<String> = sought.iter().map(|text| in_text(text)).collect();
-    let bound = sought.iter().flat_map(|text| std::iter::repeat_n(Value::Text((*text).to_owned()), 3));
-    (each.join(" AND "), bound.collect())
+/// The newest that the filter leaves, and one more than are read where there are more.
+fn candidates(reader: &Reader<'_>, filter: &Filter, and: &str) -> Result<Vec<Candidate>, Error> {
+    let sql = format!(
+        "{} SELECT t.rowid, epoch_us(t.timestamp), t.long_id {}{and} ORDER BY t.timestamp DESC, t.rowid DESC LIMIT {}",
+        filter.with,
+        filter.sql,
+        CANDIDATES_MAX + 1
+    );
+    reader.rows(&sql, &filter.params(), |row| {
+        let read = || -> duckdb::Result<Candidate> {
+            Ok(Candidate { place: row.get(0)?, at: row.get(1)?, long: row.get(2)? })
+        };
+        read().map_err(Error::engine)
+    })
 }
 
-fn in_text(word: &str) -> String {
+/// Those of the rows in whose texts all stands, as far as there is time to read them.
+fn reading(
+    reader: &Reader<'_>,
+    candidates: &[Candidate],
+    sought: &[String],
+) -> Result<(Vec<i64>, Option<Unread>), Error> {
+    let mut found = Vec::new();
+    let mut read = 0;
+    let wanted = candidates.len().min(CANDIDATES_MAX);
+    while read < wanted && (read == 0 || Instant::now() < reader.part_by) {
+        let stretches = stretches(&candidates[read..wanted]);
+        for stretch in &stretches {
+            found.extend(in_stretch(reader, stretch, sought)?);
+            read += stretch.len();
+        }
+    }
+    let unread = candidates.get(read).map(|next| Unread {
+        traces: (candidates.len() - read) as u64,
+        until: timestamp((next.at + 999).div_euclid(1000) * 1000, 0),
+    });
+    Ok((found, unread))
+}
+
+/// The first of these, as far as they lie in few stretches, each stretch for itself.
+fn stretches(candidates: &[Candidate]) -> Vec<Vec<&Candidate>> {
+    let mut found: BTreeMap<i64, Vec<&Candidate>> = BTreeMap::new();
+    for one in candidates {
+        let stretch = one.place / STRETCH_ROWS;
+        if found.len() == STRETCHES_MAX && !found.contains_key(&stretch) {
+            break;
+        }
+        found.entry(stretch).or_default().push(one);
+    }
+    found.into_values().collect()
+}
+
+/// Those of neighbouring rows in whose texts all stands: in the row or in its long values, within a piece or across two.
+fn in_stretch(reader: &Reader<'_>, rows: &[&Candidate], sought: &[String]) -> Result<Vec<i64>, Error> {
+    let places: Vec<i64> = rows.iter().map(|row| row.place).collect();
+    let long: Vec<u64> = rows.iter().filter_map(|row| row.long).collect();
+    let each: Vec<String> = sought.iter().map(|text| in_text(text, &long)).collect();
+    let (from, to) =
+        (places.iter().min().copied().unwrap_or_default(), places.iter().max().copied().unwrap_or_default());
+    let sql = format!(
+        "SELECT t.rowid FROM traces t WHERE t.rowid BETWEEN {from} AND {to} AND {} AND {}",
+        listed("t.rowid", &places),
+        each.join(" AND ")
+    );
+    let times = if long.is_empty() { 1 } else { 3 };
+    let bound = sought.iter().flat_map(|text| std::iter::repeat_n(text as &dyn duckdb::ToSql, times));
+    reader.rows(&sql, &bound.collect::<Vec<_>>(), |row| row.get(0).map_err(Error::engine))
+}
+
+/// That it stands in a text of a trace whose long values, if it has any, are among these.
+fn in_text(word: &str, long: &[u64]) -> String {
     let found = |texts: &str| format!("contains(strip_accents(lower({texts})), strip_accents(lower(?)))");
+    let in_row = found("concat_ws(' ', t.input, t.output, t.tool_calls, t.metadata)");
+    let (Some(from), Some(to)) = (long.iter().min(), long.iter().max()) else { return in_row };
+    let of = long.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let pieces = format!("FROM pieces WHERE owner BETWEEN {from} AND {to} AND owner IN ({of}) AND field IN {SHOWN}");
     // Case and accents may change how many characters a word has, hardly to the double.
     let reach = word.chars().count() * 2 + 8;
-    let within = format!("SELECT owner FROM pieces WHERE field IN {SHOWN} AND {}", found("text"));
+    let within = format!("SELECT owner {pieces} AND {}", found("text"));
     let across = format!(
-        "SELECT p.owner FROM (SELECT owner, field, ordinal, right(text, {reach}) AS ending FROM pieces WHERE field IN {SHOWN}) p \
-         JOIN (SELECT owner, field, ordinal, left(text, {reach}) AS beginning FROM pieces WHERE field IN {SHOWN}) q \
+        "SELECT p.owner FROM (SELECT owner, field, ordinal, right(text, {reach}) AS ending {pieces}) p \
+         JOIN (SELECT owner, field, ordinal, left(text, {reach}) AS beginning {pieces}) q \
          ON q.owner = p.owner AND q.field = p.field AND q.ordinal = p.ordinal + 1 WHERE {}",
         found("concat(p.ending, q.beginning)")
     );
-    format!(
-        "({} OR t.long_id IN ({within}) OR t.long_id IN ({across}))",
-        found("concat_ws(' ', t.input, t.output, t.tool_calls, t.metadata)")
-    )
+    format!("({in_row} OR t.long_id IN ({within}) OR t.long_id IN ({across}))")
 }

@@ -7,11 +7,11 @@ use duckdb::ToSql;
 use duckdb::types::Value;
 use iris_core::model::{EvalType, Tenant, Timestamp, TraceId, VerdictState};
 
-use super::Error;
 use super::long;
 use super::reader::Reader;
 use super::spans::{micros, timestamp, trace_id};
 use super::verdicts::{self, Column, Odd};
+use super::{Error, Store};
 
 /// Steps of one series.
 pub const POINTS_MAX: usize = 400;
@@ -223,13 +223,60 @@ fn figures(row: &duckdb::Row<'_>, at: usize) -> duckdb::Result<Figures> {
     })
 }
 
-pub(super) fn series(
-    reader: &Reader<'_>,
-    tenant: &Tenant,
-    window: &Window,
-    step: Step,
-    by: By,
-) -> Result<Series, Error> {
+impl Store {
+    /// Figures over time, by name and by rule, of the traces of a window.
+    ///
+    /// # Errors
+    /// As every reading method.
+    pub async fn series(&self, tenant: &Tenant, window: &Window, step: Step, by: By) -> Result<Series, Error> {
+        let (tenant, window) = (tenant.clone(), window.clone());
+        self.read(move |reader| series(reader, &tenant, &window, step, by)).await
+    }
+
+    /// A page of the conversations of a window, those that went on last first.
+    ///
+    /// # Errors
+    /// As every reading method.
+    pub async fn sessions(
+        &self,
+        tenant: &Tenant,
+        window: &Window,
+        limit: u32,
+        offset: u64,
+    ) -> Result<Vec<SessionRow>, Error> {
+        let (tenant, window) = (tenant.clone(), window.clone());
+        self.read(move |reader| sessions(reader, &tenant, &window, limit, offset)).await
+    }
+
+    /// When the newest trace began.
+    ///
+    /// # Errors
+    /// As every reading method.
+    pub async fn newest_trace(&self, tenant: &Tenant) -> Result<Option<Timestamp>, Error> {
+        let tenant = tenant.clone();
+        self.read(move |reader| newest(reader, &tenant)).await
+    }
+
+    /// How many traces began at each of these times or later, and at any time, each version for itself.
+    ///
+    /// # Errors
+    /// As every reading method.
+    pub async fn counts_since(&self, tenant: &Tenant, times: &[Timestamp]) -> Result<Vec<u64>, Error> {
+        let (tenant, times) = (tenant.clone(), times.to_vec());
+        self.read(move |reader| counts_since(reader, &tenant, &times)).await
+    }
+
+    /// What all evaluations of these traces said.
+    ///
+    /// # Errors
+    /// As every reading method.
+    pub async fn said(&self, tenant: &Tenant, ids: &[TraceId]) -> Result<Vec<Said>, Error> {
+        let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        self.read(move |reader| said(reader, &tenant, &ids)).await
+    }
+}
+
+fn series(reader: &Reader<'_>, tenant: &Tenant, window: &Window, step: Step, by: By) -> Result<Series, Error> {
     let named = format!(", date_trunc('{}', t.timestamp) AS begun, t.{} AS name", step.unit(), by.column());
     let common = Common::of(tenant, window, Column::State, &named);
     // All together, by step and by name in one pass: which of them a row is, `grouping` says.
@@ -281,7 +328,7 @@ fn counted(sets: &[(String, u64)]) -> Vec<(String, u64)> {
 }
 
 /// A page of the conversations of a window, those first that went on last; with one more row there is another page.
-pub(super) fn sessions(
+fn sessions(
     reader: &Reader<'_>,
     tenant: &Tenant,
     window: &Window,
@@ -308,14 +355,25 @@ pub(super) fn sessions(
 }
 
 /// When the newest trace began.
-pub(super) fn newest(reader: &Reader<'_>, tenant: &Tenant) -> Result<Option<Timestamp>, Error> {
+fn newest(reader: &Reader<'_>, tenant: &Tenant) -> Result<Option<Timestamp>, Error> {
     let sql = "SELECT epoch_us(max(timestamp)) FROM traces WHERE tenant = ?";
     let found: Option<Option<i64>> = reader.first(sql, &[&tenant.as_str()], |row| row.get(0).map_err(Error::engine))?;
     Ok(found.flatten().map(|micros| timestamp(micros, 0)))
 }
 
+/// How many traces began at each of these times or later, and at any time, each version for itself.
+fn counts_since(reader: &Reader<'_>, tenant: &Tenant, times: &[Timestamp]) -> Result<Vec<u64>, Error> {
+    let each: String = times.iter().map(|_| "count(*) FILTER (timestamp >= ?), ").collect();
+    let sql = format!("SELECT {each} count(*) FROM traces WHERE tenant = ?");
+    let mut bound: Vec<Value> = times.iter().copied().map(micros).collect();
+    bound.push(Value::Text(tenant.as_str().to_owned()));
+    let bound: Vec<&dyn duckdb::ToSql> = bound.iter().map(|value| value as &dyn duckdb::ToSql).collect();
+    let counts = |row: &duckdb::Row<'_>| (0..=times.len()).map(|at| row.get(at).map_err(Error::engine)).collect();
+    Ok(reader.first(&sql, &bound, counts)?.unwrap_or_default())
+}
+
 /// What all evaluations of these traces said.
-pub(super) fn said(reader: &Reader<'_>, tenant: &Tenant, ids: &[TraceId]) -> Result<Vec<Said>, Error> {
+fn said(reader: &Reader<'_>, tenant: &Tenant, ids: &[TraceId]) -> Result<Vec<Said>, Error> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }

@@ -8,6 +8,9 @@ use iris_core::model::Timestamp;
 use super::{App, Caller};
 use crate::store::{By, Figures, POINTS_MAX, Series, SessionRow, Step, Window};
 
+/// Traces from which on a window says enough: a shorter one with fewer is passed over where a longer one has more.
+const ENOUGH: u64 = 10;
+
 /// Sessions of one page.
 pub const SESSIONS_PAGE: u32 = 50;
 
@@ -70,7 +73,7 @@ impl Period {
 /// What is asked about figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FiguresArgs {
-    /// The window; the shortest one with the newest trace in it when none is named.
+    /// The window; the shortest one that shows enough when none is named.
     pub period: Option<Period>,
     /// How long one step is; the period's own when it cannot be shown in such steps.
     pub step: Option<Step>,
@@ -103,7 +106,7 @@ impl App {
     pub async fn figures(&self, args: FiguresArgs, caller: &Caller) -> Result<FiguresReply, Error> {
         caller.check("summary", Scope::Read)?;
         let (now, newest) = self.newest(caller).await?;
-        let period = args.period.unwrap_or_else(|| shortest(now, newest));
+        let period = self.period(args.period, now, caller).await?;
         let steps = period.steps();
         let step = args.step.filter(|step| steps.contains(step)).or(steps.first().copied()).unwrap_or(Step::Day);
         let window = window(period, now, args.names);
@@ -117,7 +120,7 @@ impl App {
         Ok(FiguresReply { period, step, now, newest, series })
     }
 
-    /// The sessions of a window, and whether there are more; `None` for the shortest window with the newest trace.
+    /// The sessions of a window, and whether there are more; `None` for the shortest window that shows enough.
     ///
     /// # Errors
     /// `IRIS_STORAGE_ERROR`.
@@ -128,14 +131,25 @@ impl App {
         caller: &Caller,
     ) -> Result<(Period, Vec<SessionRow>, bool), Error> {
         caller.check("traces", Scope::Read)?;
-        let (now, newest) = self.newest(caller).await?;
-        let period = period.unwrap_or_else(|| shortest(now, newest));
+        let now = (self.world.now)();
+        let period = self.period(period, now, caller).await?;
         let store = &self.backend()?.store;
         let rows = store.sessions(&caller.tenant, &window(period, now, Vec::new()), SESSIONS_PAGE + 1, offset).await;
         let mut rows = rows.map_err(|error| self.failed(&error))?;
         let is_more = rows.len() > SESSIONS_PAGE as usize;
         rows.truncate(SESSIONS_PAGE as usize);
         Ok((period, rows, is_more))
+    }
+
+    /// The period that is asked for, or the shortest that has enough traces, or as many as any longer one.
+    pub(super) async fn period(&self, asked: Option<Period>, now: Timestamp, caller: &Caller) -> Result<Period, Error> {
+        if let Some(asked) = asked {
+            return Ok(asked);
+        }
+        let since = Period::ALL.map(|period| window(period, now, Vec::new()).since);
+        let counts = self.backend()?.store.counts_since(&caller.tenant, &since).await;
+        let counts = counts.map_err(|error| self.failed(&error))?;
+        Ok(shortest(&counts))
     }
 
     /// What time it is, and when the newest trace began.
@@ -146,10 +160,12 @@ impl App {
     }
 }
 
-/// The shortest period in which the newest trace lies.
-pub(super) fn shortest(now: Timestamp, newest: Option<Timestamp>) -> Period {
-    let age = newest.map_or(Duration::ZERO, |newest| now.since(newest));
-    Period::ALL.into_iter().find(|period| age <= period.length()).unwrap_or(Period::Year)
+/// The shortest period that has enough traces, or as many as any other; of those in each period, and of all.
+fn shortest(counts: &[u64]) -> Period {
+    let most = counts.get(Period::ALL.len() - 1).copied().unwrap_or_default();
+    let enough = if most == 0 { counts.last().copied().unwrap_or_default() } else { most };
+    let mut of = Period::ALL.into_iter().zip(counts);
+    of.find(|(_, count)| **count >= enough.min(ENOUGH)).map_or(Period::Year, |(period, _)| period)
 }
 
 pub(super) fn window(period: Period, now: Timestamp, names: Vec<(By, String)>) -> Window {
@@ -194,17 +210,16 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_period_that_shows_something_is_taken() {
-        let now = at("2026-12-01T12:00:00Z");
-        for (newest, period) in [
-            (None, Period::Day),
-            (Some("2026-12-01T11:00:00Z"), Period::Day),
-            (Some("2026-12-02T11:00:00Z"), Period::Day),
-            (Some("2026-11-26T11:00:00Z"), Period::Week),
-            (Some("2026-10-01T11:00:00Z"), Period::Quarter),
-            (Some("2001-10-01T11:00:00Z"), Period::Year),
+    fn the_shortest_period_that_shows_enough_is_taken() {
+        for (counts, period) in [
+            ([0, 0, 0, 0, 0, 0], Period::Day),
+            ([12, 500, 500, 500, 500, 500], Period::Day),
+            ([3, 3, 3, 3, 3, 3], Period::Day),
+            ([1, 13, 13, 13, 13, 13], Period::Week),
+            ([1, 4, 4, 9, 9, 9], Period::Quarter),
+            ([0, 0, 0, 0, 0, 7], Period::Year),
         ] {
-            assert_eq!(shortest(now, newest.map(at)), period, "{newest:?}");
+            assert_eq!(shortest(&counts), period, "{counts:?}");
         }
     }
 }

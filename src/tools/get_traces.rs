@@ -1,7 +1,7 @@
 //! `get_traces`: stored traces by filter, open ones from memory, bounded replies.
 
 use iris_core::contract::{
-    Detail, Error, GetTracesArgs, GetTracesReply, SortBy, SortOrder, Summary, TraceRow, VerdictBrief,
+    Detail, Error, GetTracesArgs, GetTracesReply, SortBy, SortOrder, Summary, TraceRow, Unsearched, VerdictBrief,
 };
 use iris_core::evaluate;
 use iris_core::model::{Evaluation, RowKey, Timestamp, Trace, TraceId};
@@ -88,6 +88,7 @@ impl App {
             truncated: Vec::new(),
             next_offset: None,
             retention_days: (page.total == 0 && found.is_empty()).then_some(self.facts.retention_days),
+            unsearched: page.unread.map(|unread| Unsearched { traces: unread.traces, until: unread.until.to_string() }),
             part,
         };
         // Composing and weighing megabytes is no work for the threads that sockets wait on.

@@ -6,7 +6,7 @@ use iris_core::contract::{Error, Scope};
 use iris_core::evaluate::{self, Around, MomentKind, Verdict};
 use iris_core::model::{EvalType, Evaluation, Trace, TraceId, VerdictState};
 
-use super::figures::{Period, shortest, window};
+use super::figures::{Period, window};
 use super::{App, Caller};
 use crate::store::{Budget, PageRow, TraceQuery};
 
@@ -47,14 +47,14 @@ pub struct Failures {
 }
 
 impl App {
-    /// The failed traces of a window, the most telling first; `None` for the shortest window with the newest trace.
+    /// The failed traces of a window, the most telling first; `None` for the shortest window that shows enough.
     ///
     /// # Errors
     /// `IRIS_STORAGE_ERROR`.
     pub async fn failures(&self, period: Option<Period>, caller: &Caller) -> Result<Failures, Error> {
         caller.check("traces", Scope::Read)?;
-        let (now, newest) = self.newest(caller).await?;
-        let period = period.unwrap_or_else(|| shortest(now, newest));
+        let now = (self.world.now)();
+        let period = self.period(period, now, caller).await?;
         let query = TraceQuery {
             since: Some(window(period, now, Vec::new()).since),
             verdict: Some(VerdictState::Fail),

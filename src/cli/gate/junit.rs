@@ -1,4 +1,4 @@
-//! The traces of a window as JUnit XML: one suite an agent, one case a trace.
+//! The traces of a window as JUnit XML: one suite an agent, one case a trace; skipped is one of which it could not be said.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,6 +20,12 @@ pub(super) fn report(looked: &[Looked], since: &str) -> Result<String, Stop> {
             status.set_type(format!("{}/{}", one.state, one.basis));
             status.set_message(inert(&one.by.join(", ")));
             status.set_description(one.messages.iter().map(|message| inert(message)).collect::<Vec<_>>().join("\n"));
+            status
+        } else if one.state == "unknown" {
+            // It did not pass: it could not be said.
+            let mut status = TestCaseStatus::skipped();
+            status.set_type(format!("{}/{}", one.state, one.basis));
+            status.set_message(inert(&one.by.join(", ")));
             status
         } else {
             TestCaseStatus::success()
@@ -61,9 +67,10 @@ mod tests {
             looked("clerk", "aa", "fail", hostile),
             looked("clerk", "bb", "pass", ""),
             looked(hostile, "cc", "pass", ""),
+            looked("clerk", "dd", "unknown", ""),
         ];
         let xml = report(&all, "2026-12-01").unwrap();
-        assert!(xml.contains("tests=\"3\" skipped=\"0\" failures=\"1\""), "{xml}");
+        assert!(xml.contains("tests=\"4\" skipped=\"1\" failures=\"1\""), "{xml}");
         assert!(!xml.contains("<testcase name=\"forged\""), "{xml}");
         let allowed = |letter: char| matches!(letter, '\t' | '\n' | '\r') || letter >= ' ' && letter != '\u{ffff}';
         assert!(xml.chars().all(allowed) && !xml.contains('\u{202e}'), "{xml:?}");

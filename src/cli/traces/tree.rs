@@ -58,7 +58,17 @@ fn head(out: &mut impl Write, trace: &Value, paint: Paint) -> io::Result<()> {
         said.push(short(&inert(model), 40));
     }
     writeln!(out, "{}  {}", text::cell(&trace["agent_name"], 60), paint.faint(&text::cell(&trace["trace_id"], 32)))?;
-    writeln!(out, "{}", said.join("  "))
+    writeln!(out, "{}", said.join("  "))?;
+    let doubled = trace["notes"]["doubled_calls"].as_u64().unwrap_or_default();
+    let notes = [
+        (trace["in_progress"] == true, "in progress: the verdict is provisional".to_owned()),
+        (trace["partial"] == true, "closed before its end was seen: spans are missing".to_owned()),
+        (doubled > 0, format!("{doubled} spans record a model call that another records too; each call counts once")),
+    ];
+    for (_, note) in notes.iter().filter(|(holds, _)| *holds) {
+        writeln!(out, "{}", paint.faint(note))?;
+    }
+    Ok(())
 }
 
 fn said_lines(out: &mut impl Write, said: &str, paint: Paint) -> io::Result<()> {
@@ -182,9 +192,17 @@ fn seen(evidence: &Value, trace: &Value, paint: Paint) -> String {
         }
         Some("pattern") => format!("{}: {} ×", text::cell(&evidence["name"], 60), number("count")),
         Some("count") => {
-            let limit = evidence["threshold"].as_f64().map(|limit| format!(", threshold {limit}")).unwrap_or_default();
+            let limit = evidence["threshold"]
+                .as_f64()
+                .map(|limit| format!(", threshold {}", text::figure(limit)))
+                .unwrap_or_default();
             let value = evidence["value"].as_f64().unwrap_or_default();
-            format!("{}: {value} {}{limit}", text::cell(&evidence["stat"], 40), text::cell(&evidence["unit"], 20))
+            format!(
+                "{}: {} {}{limit}",
+                text::cell(&evidence["stat"], 40),
+                text::figure(value),
+                text::cell(&evidence["unit"], 20)
+            )
         }
         _ => label(),
     }
@@ -260,6 +278,21 @@ mod tests {
         }));
         assert!(text.contains("no_pii (passed)  1 reserved value\n  test_value in output 0..4  4111\n"), "{text}");
         assert!(!text.contains("quiet"), "{text}");
+    }
+
+    #[test]
+    fn a_trace_in_progress_and_calls_that_are_recorded_twice_are_told() {
+        let mut detail = json!({
+            "trace": { "agent_name": "clerk", "trace_id": "x", "timestamp": "t", "in_progress": true, "notes": { "doubled_calls": 2 } },
+            "evals": [{ "verdict": { "state": "unknown" }, "rule_results": [{ "ruleName": "keyword_overlap", "state": "fail", "role": "advisory",
+                "message": "m", "evidence": [{ "kind": "count", "stat": "share", "unit": "ratio", "value": 0.1, "threshold": 1.0 / 3.0 }] }] }],
+        });
+        let text = shown(&detail);
+        assert!(text.contains("in progress: the verdict is provisional"), "{text}");
+        assert!(text.contains("2 spans record a model call that another records too"), "{text}");
+        assert!(text.contains("share: 0.1 ratio, threshold 0.3333\n"), "{text}");
+        detail["trace"] = json!({ "agent_name": "clerk", "trace_id": "x", "timestamp": "t", "in_progress": false });
+        assert!(!shown(&detail).contains("provisional"));
     }
 
     #[test]

@@ -51,6 +51,13 @@ impl Fields {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// What stands in one field stands in another, unless something does already.
+    pub fn rename(&mut self, from: &str, to: &str) {
+        if let Some(value) = self.0.remove(from) {
+            self.0.entry(to.to_owned()).or_insert(value);
+        }
+    }
+
     /// The address `path` with these fields, some of them replaced; an empty value leaves its field out.
     pub fn link(&self, path: &str, changes: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());

@@ -42,7 +42,7 @@ pub(super) fn short(number: f64) -> String {
 }
 
 /// A number with so many digits behind the point, without needless noughts.
-fn plain(number: f64, digits: usize) -> String {
+pub(super) fn plain(number: f64, digits: usize) -> String {
     let text = format!("{number:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

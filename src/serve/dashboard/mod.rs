@@ -230,7 +230,11 @@ impl Room {
             message: Words::of(&error.message),
             // Some messages begin with it.
             field: error.field.as_deref().filter(|field| !error.message.starts_with(*field)).map(Words::of),
-            recovery: error.recovery.iter().map(|step| Words::of(step)).collect(),
+            // What a program that calls a tool should do is nothing a reader of a page can do.
+            recovery: match error.retryable {
+                true => vec![Words::of("if it stays, the page System says how the store is doing")],
+                false => error.recovery.iter().map(|step| Words::of(step)).collect(),
+            },
         };
         (status, html(&page)).into_response()
     }

@@ -4,7 +4,7 @@ use iris_core::evaluate;
 use iris_core::model::{Evaluation, Evidence, Message, Part, RuleResult, Trace};
 use serde_json::Value;
 
-use super::format::millis_of;
+use super::format::{millis_of, plain};
 use super::text::{Marked, Spot, Words};
 
 /// Texts, tool calls and messages of one page.
@@ -186,8 +186,9 @@ fn said(result: &RuleResult) -> Said {
             Some(format!("tool call {} ({tool_name}): {label}", index + 1))
         }
         Evidence::Count { stat, unit, value, threshold, .. } => {
-            let threshold = threshold.map(|threshold| format!(", threshold {threshold}")).unwrap_or_default();
-            Some(format!("{stat}: {value} {unit}{threshold}"))
+            let threshold =
+                threshold.map(|threshold| format!(", threshold {}", plain(threshold, 4))).unwrap_or_default();
+            Some(format!("{stat}: {} {unit}{threshold}", plain(*value, 4)))
         }
     });
     Said {

@@ -5,7 +5,7 @@ use axum::Extension;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use iris_core::evaluate;
-use iris_core::model::{CostPart, CostSource, Evaluation, RawSpan, Reading, SpanId, Timestamp, Trace};
+use iris_core::model::{CostPart, CostSource, Evaluation, RawSpan, Reading, SpanId, Timestamp, Trace, VerdictState};
 
 use super::form::Fields;
 use super::format::{self, absolute, count, count_of, millis_of, usd_of};
@@ -166,12 +166,15 @@ fn page(frame: Frame, fields: &Fields, whole: &Whole, chosen: Option<SpanId>, no
 }
 
 fn warnings(trace: &Trace, whole: &Whole) -> Vec<&'static str> {
+    let doubled = trace.notes.doubled_calls + trace.notes.doubled_tools > 0;
     let all = [
         (trace.in_progress, "Not ended yet: this verdict is provisional, and this page is fetched again by itself."),
         (trace.partial, "Closed before its end was seen: spans are missing."),
         (trace.conflicting_spans, "Two different spans came under one id; both are shown."),
         (trace.notes.clock_skew, "The clocks of its services disagree: times are only roughly right."),
         (!trace.notes.missing_parents.is_empty(), "Some parents never came: their children stand at the top."),
+        (doubled, "Some calls are recorded by two spans each, as by two instrumentations: each counts once."),
+        (trace.notes.usage_mismatch, "An agent states other token totals than its calls add up to: the calls count."),
         (whole.unreadable > 0, "Some stored rows of this trace cannot be read; they are left out."),
         (whole.is_omitted, "Stored text is left out, as mcp.stored_text says."),
     ];
@@ -180,7 +183,8 @@ fn warnings(trace: &Trace, whole: &Whole) -> Vec<&'static str> {
 
 fn tiles(trace: &Trace, evaluation: Option<&Evaluation>) -> Vec<(&'static str, String)> {
     let usage = trace.token_usage.unwrap_or_default();
-    let score = evaluation.filter(|one| !one.judged_nothing()).map(|one| format!("{:.2}", one.score));
+    let part = |one: &Evaluation| if one.state == VerdictState::Unknown { " of what could be judged" } else { "" };
+    let score = evaluation.filter(|one| !one.judged_nothing()).map(|one| format!("{:.2}{}", one.score, part(one)));
     vec![
         ("Score", score.unwrap_or_else(|| format::NONE.to_owned())),
         ("Latency", millis_of(trace.latency_ms)),

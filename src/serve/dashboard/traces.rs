@@ -82,7 +82,27 @@ struct Page {
     to: String,
     previous: Option<String>,
     next: Option<String>,
+    unsearched: Option<Unsearched>,
     start: Start,
+}
+
+/// What a search did not look at.
+struct Unsearched {
+    traces: String,
+    until: Markup,
+    /// The same search there.
+    further: String,
+}
+
+impl Unsearched {
+    fn of(fields: &Fields, reply: &Value, now: Timestamp) -> Option<Self> {
+        let until = reply.pointer("/unsearched/until")?.as_str()?;
+        Some(Self {
+            traces: count(reply.pointer("/unsearched/traces")?.as_u64()?),
+            until: format::when_text(now, until),
+            further: fields.link(PATH, &[("until", until), ("offset", "")]),
+        })
+    }
 }
 
 /// The page.
@@ -92,7 +112,9 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let fields = Fields::of(query.as_deref());
+    let mut fields = Fields::of(query.as_deref());
+    // As the overview calls it.
+    fields.rename("agent", "agent_name");
     let mut asked = fields.link("", &[("detail", "brief"), ("include_summary", ""), ("part", ""), ("part_offset", "")]);
     if fields.get("limit").is_none() {
         asked.push_str(&format!("&limit={ROWS}"));
@@ -138,6 +160,7 @@ fn page(frame: Frame, fields: &Fields, reply: &Value, now: Timestamp, start: Sta
             fields.link(PATH, &[("offset", if before == "0" { "" } else { &before })])
         }),
         next: next.map(|next| fields.link(PATH, &[("offset", &next.to_string())])),
+        unsearched: Unsearched::of(fields, reply, now),
         start,
     }
 }

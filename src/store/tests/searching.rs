@@ -1,5 +1,6 @@
 //! What a search finds, beside a plain look at every text.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use iris_core::model::{Tenant, ToolCall, Trace, TraceId};
@@ -9,7 +10,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::fixtures::*;
 use super::pages::judge;
-use crate::store::{self, Budget, Store, TraceQuery};
+use crate::store::{self, Budget, Store, TraceQuery, Unread};
 
 /// Words of which the first are in most texts and the last in hardly any.
 const WORDS: [&str; 22] = [
@@ -121,23 +122,41 @@ async fn filled(store: &Store, dice: &mut Dice) -> Vec<Trace> {
     all
 }
 
-async fn same(store: &Store, all: &[Trace], tenant: &Tenant, sought: &[&str]) -> usize {
+/// What a search finds, and what it could not look at.
+async fn searched(store: &Store, tenant: &Tenant, query: &TraceQuery) -> (Vec<TraceId>, Option<Unread>) {
+    let page = store.traces(tenant, query, Budget { bytes: 0, shrink: |_| false }).await.unwrap();
+    let found: Vec<TraceId> = page.rows.iter().map(|row| row.trace.trace_id).collect();
+    assert_eq!(page.total as usize, found.len(), "{query:?}");
+    (found, page.unread)
+}
+
+/// Searches until all was looked at; how much was found, in how many questions.
+async fn same(store: &Store, all: &[Trace], tenant: &Tenant, sought: &[&str]) -> (usize, usize) {
     let words = sought.iter().map(|word| (*word).to_owned()).collect();
-    let query = TraceQuery { words, limit: 1000, ..TraceQuery::default() };
-    let page = store.traces(tenant, &query, Budget { bytes: 0, shrink: |_| false }).await.unwrap();
-    let mut found: Vec<TraceId> = page.rows.iter().map(|row| row.trace.trace_id).collect();
+    let mut query = TraceQuery { words, limit: 1000, ..TraceQuery::default() };
     let fits = |trace: &&Trace| trace.tenant == *tenant && sought.iter().all(|word| has(trace, word));
-    let mut expected: Vec<TraceId> = all.iter().filter(fits).map(|trace| trace.trace_id).collect();
-    found.sort_unstable();
-    expected.sort_unstable();
+    let mut expected: Vec<&Trace> = all.iter().filter(fits).collect();
+    expected.sort_unstable_by_key(|trace| Reverse(trace.timestamp));
+    let (mut found, mut questions) = (Vec::new(), 0);
+    loop {
+        let (some, unread) = searched(store, tenant, &query).await;
+        found.extend(some);
+        questions += 1;
+        let Some(unread) = unread else { break };
+        assert!(unread.traces > 0 && questions < 20, "{sought:?}");
+        let until_there = expected.iter().take_while(|trace| trace.timestamp > unread.until).count();
+        assert!(found.len() >= until_there, "{sought:?} of {tenant:?}: what began later was looked at");
+        query.until = Some(unread.until);
+    }
+    let expected: Vec<TraceId> = expected.into_iter().map(|trace| trace.trace_id).collect();
     assert_eq!(found, expected, "{sought:?} of {tenant:?}");
-    assert_eq!(page.total as usize, expected.len(), "{sought:?} of {tenant:?}");
-    expected.len()
+    (expected.len(), questions)
 }
 
 /// Scenario: texts short and long in several scripts, with letters whose words no row keeps; searched for words, parts of
 /// words, words in a row and signs; again after another start, and in a file of which no row says anything of its words.
-/// Guarantees: what is found, and how much that is, is what a look at every text finds, for each tenant.
+/// Guarantees: what is found, and how much that is, is what a look at every text finds, for each tenant; where one question
+/// does not look at all, the newest come first and the next goes on where it says.
 #[test]
 fn a_search_finds_what_a_look_at_every_text_finds() {
     let home = tempfile::tempdir().unwrap();
@@ -145,14 +164,17 @@ fn a_search_finds_what_a_look_at_every_text_finds() {
         let (mut store, _) = open(home.path());
         let all = filled(&store, &mut Dice(0x2545_f491_4f6c_dd1d)).await;
         for time in ["at first", "after a start", "as an earlier version left it"] {
-            let mut some = 0;
+            let (mut some, mut further) = (0, 0);
             for tenant in [Tenant::local(), Tenant::new("red")] {
                 for (word, other) in SOUGHT.iter().zip(SOUGHT.iter().skip(5)) {
-                    some += usize::from(same(&store, &all, &tenant, &[word]).await > 0);
+                    let (found, questions) = same(&store, &all, &tenant, &[word]).await;
+                    some += usize::from(found > 0);
+                    further += questions - 1;
                     same(&store, &all, &tenant, &[word, other]).await;
                 }
             }
             assert!(some > 40, "{some} searches of {time} found something");
+            assert!(further > 5, "{further} searches of {time} went on in another question");
             store.checkpoint().await.unwrap();
             store.close(Duration::from_secs(20)).await.unwrap();
             let connection = store::open::engine(home.path(), &config()).unwrap();

@@ -144,9 +144,22 @@ pub struct Reply {
     /// When nothing is found: traces are deleted so many days after they came; 0: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention_days: Option<u32>,
+    /// Of a search that would take too long: what it did not look at. Absent when all was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsearched: Option<Unsearched>,
     /// The value that part asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
+}
+
+/// Traces that may fit a search but whose texts were not read in the time of one question. No page shows or counts them; the
+/// newest are read first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unsearched {
+    /// At least so many.
+    pub traces: u64,
+    /// They began at this time or earlier, ISO 8601: the same search with this as until goes on there.
+    pub until: String,
 }
 
 /// One value of a trace, or a piece of it.

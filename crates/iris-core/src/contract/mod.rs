@@ -46,7 +46,7 @@ pub use evaluate_with_llm_judge::{
 };
 pub use get_traces::{
     Args as GetTracesArgs, Detail, GetTraces, HourCount, NameCount, Part, PartEntry, Reply as GetTracesReply,
-    Row as TraceRow, SortBy, SortOrder, Summary, VerdictBrief,
+    Row as TraceRow, SortBy, SortOrder, Summary, Unsearched, VerdictBrief,
 };
 pub use list_rules::{Args as ListRulesArgs, ListRules, Reply as ListRulesReply};
 pub use log_trace::{Args as LogTraceArgs, Event, LogTrace, Reply as LogTraceReply, Span};

@@ -315,11 +315,12 @@ fn examined(results: &[RuleResult]) -> Vec<Examined<'_>> {
         .collect()
 }
 
-/// The classes that are more likely than not; when there is none, the rules that fired; when none did, the classes
-/// that were examined.
+/// The classes that are more likely than not, without those that what was seen speaks against; when there is none, the rules
+/// that fired; when none did, the classes that were examined.
 fn risk_by(results: &[RuleResult], risk: &Risk) -> Vec<String> {
+    let is_likely = |class: &str, q: Option<f64>| q.is_some_and(|q| q > 0.5) && is_seen(results, class);
     let likely: Vec<String> =
-        risk.per_class.iter().filter(|(_, q)| q.is_some_and(|q| q > 0.5)).map(|(class, _)| class.clone()).collect();
+        risk.per_class.iter().filter(|(class, q)| is_likely(class, **q)).map(|(class, _)| class.clone()).collect();
     if !likely.is_empty() {
         return likely;
     }
@@ -328,6 +329,23 @@ fn risk_by(results: &[RuleResult], risk: &Risk) -> Vec<String> {
         return fired;
     }
     risk.per_class.iter().filter(|(_, q)| q.is_some()).map(|(class, _)| class.clone()).collect()
+}
+
+/// Whether a class is among what the rules that looked for it and fired saw. Of a rule that looks for several, what it saw says
+/// which it was; one that does not say may have seen any.
+fn is_seen(results: &[RuleResult], class: &str) -> bool {
+    let mut fired = results
+        .iter()
+        .filter(|result| is_estimated(result) && is_fired(result) && result.classes.iter().any(|of| **of == *class))
+        .peekable();
+    fired.peek().is_none()
+        || fired.any(|result| {
+            let mut said = result.evidence.iter().filter_map(|evidence| match evidence {
+                Evidence::Span { class, .. } => class.as_deref(),
+                _ => None,
+            });
+            said.clone().next().is_none() || said.any(|said| said == class)
+        })
 }
 
 /// Writes each result's role: what the composer does with it.

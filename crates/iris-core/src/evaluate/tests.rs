@@ -84,6 +84,26 @@ fn a_leak_vetoes_whatever_the_score_says() {
     assert_eq!(result(&evaluation, "no_pii").role.as_deref(), Some("veto"));
 }
 
+/// One rule looks for two kinds of leak; the estimate names the one that was seen, and both where both were.
+#[test]
+fn the_estimate_names_the_kind_of_leak_that_was_seen() {
+    const MAIL: &str = "Write to hana.lindqvist@quayhaven.io";
+    const KEY: &str = "the key is AKIAQ7RWTX3MPL2VD5KE";
+    for (output, classes) in [
+        (MAIL.to_owned(), &["pii_leak"][..]),
+        (KEY.to_owned(), &["credential_leak"]),
+        (format!("{MAIL}, {KEY}"), &["credential_leak", "pii_leak"]),
+    ] {
+        let subject = Subject { output: Some(&output), ..Subject::default() };
+        let judged =
+            evaluate(&Ruleset::built_in(), &subject, &Settings::default(), EvalType::Safety, identity(), now());
+        let verdict = compose(&judged);
+        let also: Vec<&Deciding> = verdict.also.iter().filter(|layer| layer.basis == Basis::RiskOverLoss).collect();
+        assert_eq!(also.len(), 1, "{output}: {verdict:?}");
+        assert_eq!(also[0].by, classes, "{output}");
+    }
+}
+
 #[test]
 fn a_blank_answer_gates_and_an_absent_one_is_not_judged() {
     let blank = judge(&Subject { output: Some(" \u{200B}"), ..Subject::default() });
