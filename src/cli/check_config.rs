@@ -36,7 +36,11 @@ impl CheckConfig {
         }
         let mut config = self.settings.load()?;
         if config.forward.origin == Origin::Inherited && run::is_own_listener(&config) {
-            // As `serve` does.
+            // As `serve` does, and says.
+            writeln!(
+                std::io::stderr(),
+                "iris-sidecar: OTEL_EXPORTER_OTLP_ENDPOINT is our own listener and is ignored: nothing is forwarded"
+            )?;
             config.forward = forward::Config::default();
         }
         let text = serde_saphyr::to_string(&config.effective()).map_err(Stop::failed)?;

@@ -1,6 +1,7 @@
 //! `export`: traces to a file, as JSON Lines or Parquet.
 
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -46,10 +47,16 @@ impl Export {
     pub(super) fn run(&self) -> Result<ExitCode, Stop> {
         let is_stdout = self.to.as_os_str() == "-";
         let by_name = match self.to.extension().and_then(|end| end.to_str()) {
-            Some("parquet") => Written::Parquet,
-            _ => Written::Jsonl,
+            Some("parquet") => Some(Written::Parquet),
+            None | Some("jsonl" | "ndjson" | "json") => Some(Written::Jsonl),
+            Some(_) => None,
         };
-        let format = self.format.unwrap_or(by_name);
+        let Some(format) = self.format.or(by_name) else {
+            let to = self.to.display();
+            return Err(Stop::usage(format!(
+                "--to {to}: a name that ends in .jsonl or .parquet is valid, or any with --format"
+            )));
+        };
         if is_stdout && format == Written::Parquet {
             return Err(Stop::usage("--to -: Parquet needs a file, its end is written first and last"));
         }
@@ -156,6 +163,8 @@ fn parquet(asked: &Asked, query: &[(&'static str, String)], to: &Path) -> Result
     connection
         .execute(&format!("COPY ({IN_ORDER}) TO '{name}' (FORMAT parquet, COMPRESSION zstd)"), params![])
         .map_err(engine)?;
+    // For its owner alone, as every other file with what agents said.
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).map_err(Stop::failed)?;
     std::fs::rename(&file, to).map_err(|error| Stop::usage(format!("{}: {error}", to.display())))?;
     Ok(counted)
 }

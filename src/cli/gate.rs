@@ -102,7 +102,7 @@ impl Gate {
         asked.close();
         let window = window?;
         if let Some(path) = &self.junit {
-            let report = junit::report(&window.looked, &since)?;
+            let report = junit::report(&window.looked, &since, self.shut(&window).as_deref())?;
             std::fs::write(path, report).map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
         }
         let tripped = window.looked.iter().filter(|one| one.trips).count();
@@ -114,6 +114,15 @@ impl Gate {
             Format::Table => self.printed(&mut out, &window, &since, Paint::of_stdout()),
         })?;
         Ok(if may_pass { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Why the gate is shut whatever the traces say.
+    fn shut(&self, window: &Window) -> Option<String> {
+        let (looked, least) = (window.looked.len(), self.min_traces);
+        if looked < least {
+            return Some(format!("{looked} traces ended in the window, fewer than --min-traces {least}"));
+        }
+        window.is_cut.then(|| format!("there are more than the {TRACES_MAX} traces that one run looks at"))
     }
 
     fn window(&self, asked: &Asked, since: &str, until: Option<&str>) -> Result<Window, Stop> {

@@ -239,7 +239,7 @@ fn listed(out: &mut impl Write, page: &Value, paint: Paint) -> io::Result<()> {
 pub(super) fn unsearched(page: &Value) -> Option<String> {
     let (traces, until) = (page["unsearched"]["traces"].as_u64()?, text::cell(&page["unsearched"]["until"], 32));
     Some(format!(
-        "not all was searched: {traces} or more traces that began until {until} have these words, and to read them takes too long; --until {until} goes on there"
+        "not all was searched: {traces} traces or more that began until {until} were not looked at in time; --until {until} goes on there"
     ))
 }
 

@@ -286,7 +286,15 @@ async fn targets(config: &Config) -> anyhow::Result<(Option<Target>, Option<Targ
         let target = Target::new(&downstream, downstream.origin, &own)?;
         anyhow::Ok((target, export.target(&own).context("export.endpoint")?))
     });
-    finding.await?
+    let found = finding.await?;
+    if let Ok((Some(_), _)) = &found {
+        let from = match config.forward.origin {
+            Origin::Inherited => "OTEL_EXPORTER_OTLP_ENDPOINT",
+            Origin::Configured => "forward.endpoint",
+        };
+        tracing::info!(to = config.forward.endpoint, from, "what is accepted is forwarded");
+    }
+    found
 }
 
 /// Whether an endpoint that the environment names, and that can be resolved, is one of our own doors: then nothing is forwarded.

@@ -6,7 +6,7 @@
 //! was not read is told.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use duckdb::types::Value;
 use iris_core::model::Timestamp;
@@ -19,8 +19,16 @@ use super::words::{self, Sought};
 
 /// Most rows that are named one by one.
 const LISTED_MAX: usize = 2048;
-/// Most candidates whose texts are read.
-const CANDIDATES_MAX: usize = if cfg!(test) { 48 } else { 16_384 };
+/// Most rows that say nothing of their words whose texts are read.
+const SILENT_MAX: usize = if cfg!(test) { 48 } else { 16_384 };
+/// About so many rows are looked through at first, and at most so many times of them, while it is quick.
+const WINDOW_ROWS: u64 = if cfg!(test) { 16 } else { 8192 };
+const WIDTH_MAX: usize = 16;
+/// Most times that are asked for as bounds of windows, and most windows.
+const BOUNDS_MAX: u64 = 1024;
+const WINDOWS_MAX: usize = if cfg!(test) { 3 } else { 1024 };
+/// A window that takes less is followed by one of double the size, and one that takes longer by one of half.
+const WINDOW_TIME: Duration = Duration::from_millis(250);
 /// Rows this near each other are unpacked together.
 const STRETCH_ROWS: i64 = 2048;
 /// Most stretches that are read before a look at the clock.
@@ -32,10 +40,17 @@ const SHOWN: &str = "('input', 'output', 'tool_calls', 'metadata')";
 /// What a search could not look at in the time of one question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unread {
-    /// Traces that have each of the words but whose texts were not read: at least so many.
+    /// Traces that were not looked at: at least so many.
     pub traces: u64,
     /// They began at this time or earlier; whole milliseconds, as times are told.
     pub until: Timestamp,
+}
+
+impl Unread {
+    /// Up to a time in microseconds.
+    fn new(traces: u64, until: i64) -> Self {
+        Self { traces, until: timestamp(until.saturating_add(999).div_euclid(1000) * 1000, 0) }
+    }
 }
 
 /// A trace whose texts tell whether it is meant.
@@ -60,16 +75,76 @@ pub(super) fn narrow(reader: &Reader<'_>, filter: &mut Filter, sought: &[String]
     }
     if in_rows {
         // Looked for as the filter was before, for which the words of the others need not be read.
-        let silent = candidates(reader, &before, " AND t.words IS NULL")?;
-        let (found, unread) = reading(reader, &silent, sought)?;
+        let silent =
+            candidates(reader, &before, &format!(" AND t.words IS NULL {NEWEST_FIRST} LIMIT {}", SILENT_MAX + 1))?;
+        let (found, unread) = reading(reader, &silent, SILENT_MAX, sought)?;
         filter.sql.push_str(&format!(" AND (t.words IS NOT NULL OR {})", listed("t.rowid", &found)));
         return Ok(unread);
     }
-    let all = candidates(reader, filter, "")?;
-    let (found, unread) = reading(reader, &all, sought)?;
+    let (found, until) = by_windows(reader, &before, filter, sought)?;
     *filter = these(&found);
-    Ok(unread)
+    let Some(until) = until else { return Ok(None) };
+    let sql = format!("{} SELECT count(*) {} AND t.timestamp <= make_timestamp({until})", before.with, before.sql);
+    let left: Option<u64> = reader.first(&sql, &before.params(), |row| row.get(0).map_err(Error::engine))?;
+    Ok(left.filter(|left| *left > 0).map(|left| Unread::new(left, until)))
 }
+
+/// Reads the texts of what the filter leaves, one window of time after the other from the newest on, as long as there is time;
+/// up to when it did not look, in microseconds. The filter as it was before the words tells where the windows end.
+fn by_windows(
+    reader: &Reader<'_>,
+    before: &Filter,
+    filter: &Filter,
+    sought: &[String],
+) -> Result<(Vec<i64>, Option<i64>), Error> {
+    let bounds = bounds(reader, before)?;
+    let (mut found, mut upper, mut at, mut width) = (Vec::new(), None, 0, 1);
+    for _ in 0..WINDOWS_MAX {
+        let begun = Instant::now();
+        let lower = bounds.get(at + width - 1).copied();
+        let within = |sign: &str, time: i64| format!(" AND t.timestamp {sign} make_timestamp({time})");
+        let window = [upper.map(|time| within("<=", time)), lower.map(|time| within(">", time))];
+        let window: String = window.into_iter().flatten().collect();
+        let some = candidates(reader, filter, &format!("{window} {NEWEST_FIRST}"))?;
+        let (read, unread) = reading(reader, &some, some.len(), sought)?;
+        found.extend(read);
+        if let Some(next) = unread {
+            return Ok((found, Some(i64::try_from(next.until.as_unix_nanos() / 1000).unwrap_or(i64::MAX))));
+        }
+        (upper, at) = (lower, at + width);
+        if upper.is_none() || Instant::now() >= reader.part_by {
+            break;
+        }
+        width = if begun.elapsed() < WINDOW_TIME { (width * 2).min(WIDTH_MAX) } else { (width / 2).max(1) };
+    }
+    Ok((found, upper))
+}
+
+/// Times, the latest first, between which lie about as many rows as a window looks through.
+fn bounds(reader: &Reader<'_>, before: &Filter) -> Result<Vec<i64>, Error> {
+    let sql = format!("{} SELECT count(*) {}", before.with, before.sql);
+    let rows: Option<u64> = reader.first(&sql, &before.params(), |row| row.get(0).map_err(Error::engine))?;
+    let parts = (rows.unwrap_or_default() / WINDOW_ROWS).min(BOUNDS_MAX);
+    if parts < 2 {
+        return Ok(Vec::new());
+    }
+    #[expect(clippy::cast_precision_loss, reason = "at most 1024")]
+    let shares: Vec<String> = (1..parts).map(|part| (part as f64 / parts as f64).to_string()).collect();
+    let sql = format!(
+        "{} SELECT unnest(approx_quantile(epoch_us(t.timestamp), [{}])) {}",
+        before.with,
+        shares.join(", "),
+        before.sql
+    );
+    let mut times: Vec<i64> = reader.rows(&sql, &before.params(), |row| row.get(0).map_err(Error::engine))?;
+    times.sort_unstable();
+    times.dedup();
+    times.reverse();
+    Ok(times)
+}
+
+/// The order in which texts are read.
+const NEWEST_FIRST: &str = "ORDER BY t.timestamp DESC, t.rowid DESC";
 
 /// The same as a list of rows, so that what was read is not read again, unless they are many.
 pub(super) fn few(reader: &Reader<'_>, filter: Filter) -> Result<Filter, Error> {
@@ -92,14 +167,9 @@ fn listed(column: &str, rows: &[i64]) -> String {
     format!("{column} IN (SELECT unnest([{list}]))")
 }
 
-/// The newest that the filter leaves, and one more than are read where there are more.
+/// What the filter leaves.
 fn candidates(reader: &Reader<'_>, filter: &Filter, and: &str) -> Result<Vec<Candidate>, Error> {
-    let sql = format!(
-        "{} SELECT t.rowid, epoch_us(t.timestamp), t.long_id {}{and} ORDER BY t.timestamp DESC, t.rowid DESC LIMIT {}",
-        filter.with,
-        filter.sql,
-        CANDIDATES_MAX + 1
-    );
+    let sql = format!("{} SELECT t.rowid, epoch_us(t.timestamp), t.long_id {}{and}", filter.with, filter.sql);
     reader.rows(&sql, &filter.params(), |row| {
         let read = || -> duckdb::Result<Candidate> {
             Ok(Candidate { place: row.get(0)?, at: row.get(1)?, long: row.get(2)? })
@@ -108,15 +178,16 @@ fn candidates(reader: &Reader<'_>, filter: &Filter, and: &str) -> Result<Vec<Can
     })
 }
 
-/// Those of the rows in whose texts all stands, as far as there is time to read them.
+/// Those of the rows in whose texts all stands, of so many of the first and as far as there is time to read them.
 fn reading(
     reader: &Reader<'_>,
     candidates: &[Candidate],
+    most: usize,
     sought: &[String],
 ) -> Result<(Vec<i64>, Option<Unread>), Error> {
     let mut found = Vec::new();
     let mut read = 0;
-    let wanted = candidates.len().min(CANDIDATES_MAX);
+    let wanted = candidates.len().min(most);
     while read < wanted && (read == 0 || Instant::now() < reader.part_by) {
         let stretches = stretches(&candidates[read..wanted]);
         for stretch in &stretches {
@@ -124,10 +195,7 @@ fn reading(
             read += stretch.len();
         }
     }
-    let unread = candidates.get(read).map(|next| Unread {
-        traces: (candidates.len() - read) as u64,
-        until: timestamp((next.at + 999).div_euclid(1000) * 1000, 0),
-    });
+    let unread = candidates.get(read).map(|next| Unread::new((candidates.len() - read) as u64, next.at));
     Ok((found, unread))
 }
 

@@ -10,8 +10,16 @@ use crate::cli::Stop;
 use crate::cli::text::inert;
 
 /// Writes the report. Characters that XML does not have are replaced.
-pub(super) fn report(looked: &[Looked], since: &str) -> Result<String, Stop> {
+/// What shuts the gate whatever the traces say is a failed case of its own.
+pub(super) fn report(looked: &[Looked], since: &str, shut: Option<&str>) -> Result<String, Stop> {
     let mut suites: BTreeMap<String, TestSuite> = BTreeMap::new();
+    if let Some(why) = shut {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+        status.set_type("gate").set_message(why);
+        let mut suite = TestSuite::new("gate");
+        suite.add_test_case(TestCase::new("traces of the window", status));
+        suites.insert(String::new(), suite);
+    }
     for one in looked {
         let agent = inert(&one.agent);
         let suite = suites.entry(agent.clone()).or_insert_with(|| TestSuite::new(agent.clone()));
@@ -69,9 +77,11 @@ mod tests {
             looked(hostile, "cc", "pass", ""),
             looked("clerk", "dd", "unknown", ""),
         ];
-        let xml = report(&all, "2026-12-01").unwrap();
+        let xml = report(&all, "2026-12-01", None).unwrap();
         assert!(xml.contains("tests=\"4\" skipped=\"1\" failures=\"1\""), "{xml}");
         assert!(!xml.contains("<testcase name=\"forged\""), "{xml}");
+        let shut = report(&[], "2026-12-01", Some("0 traces ended in the window")).unwrap();
+        assert!(shut.contains("failures=\"1\"") && shut.contains("message=\"0 traces ended in the window\""), "{shut}");
         let allowed = |letter: char| matches!(letter, '\t' | '\n' | '\r') || letter >= ' ' && letter != '\u{ffff}';
         assert!(xml.chars().all(allowed) && !xml.contains('\u{202e}'), "{xml:?}");
     }

@@ -152,8 +152,7 @@ pub struct Reply {
     pub part: Option<Part>,
 }
 
-/// Traces that may fit a search but whose texts were not read in the time of one question. No page shows or counts them; the
-/// newest are read first.
+/// Traces that a search did not look at in the time of one question. No page shows or counts them; the newest are looked at first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unsearched {
     /// At least so many.
