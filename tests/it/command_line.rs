@@ -1,5 +1,6 @@
 //! The commands that ask: the same answers from a sidecar that runs and from its folder after it has ended.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -91,7 +92,9 @@ async fn traces_are_listed_shown_and_gated_alike_with_and_without_a_sidecar() {
         let shown = succeeded(&iris, &["traces", "show", &leaking]);
         assert!(shown.contains("Verdict fail") && shown.contains("phone in output 42..57"), "{shown}");
         assert!(shown.contains("private number is +1 415 555 2671, call her."), "{shown}");
-        assert!(refused(&iris, &["traces", "show", &"0".repeat(31)], 2).contains("32 hexadecimal"));
+        assert_eq!(succeeded(&iris, &["traces", "show", &leaking[..12]]), shown);
+        assert!(refused(&iris, &["traces", "show", &"0".repeat(31)], 2).contains("none of the newest"));
+        assert!(refused(&iris, &["traces", "show", "0123"], 2).contains("32 hexadecimal"));
         assert!(refused(&iris, &["traces", "show", &"a".repeat(32)], 2).contains("trace"));
         assert!(refused(&iris, &["traces", "list", "--since", "soonh"], 2).contains("90m"));
 
@@ -184,6 +187,11 @@ async fn g10_12_traces_are_exported_whole_and_typed() {
     let (verdicts, longest, count) = engine.query_row(&sql, [], read).unwrap();
     assert!(verdicts.contains("failTIMESTAMP WITH TIME ZONEDOUBLE"), "{verdicts}");
     assert_eq!((longest, count), (large.chars().count() as u64, 4), "{large_id}");
+    for file in ["all.parquet", "all.jsonl"].map(&path) {
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file} holds what agents said");
+    }
+    assert!(refused(&iris, &["export", "--to", &path("all.csv")], 2).contains(".parquet"));
     assert!(refused(&iris, &["export", "--to", "-", "--format", "parquet"], 2).contains("needs a file"));
     assert!(refused(&iris, &["export", "--to", &path("none/at/all.jsonl")], 2).contains("all.jsonl"));
     let left =
