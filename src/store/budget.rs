@@ -99,18 +99,25 @@ fn size(connection: &Connection) -> Result<Size, Error> {
         .map_err(Error::engine)
 }
 
-/// About when this part of all rows had come; just after it. By time and not by place: a clock that jumped ahead for a
-/// while leaves rows of the future among the oldest. Of all tables together, as what fills the file may be of any of them;
-/// but not before this part of the traces had come: older rows of a trace that still goes on stay with it.
+/// About when this part of the traces, and of the evaluations that belong to none, had come; just after it. By time and not by
+/// place: a clock that jumped ahead for a while leaves rows of the future among the oldest. Spans and evaluations of a trace go
+/// with it.
 pub(super) fn end_of_oldest(connection: &Connection, part: f64) -> Result<Option<Timestamp>, Error> {
-    let quantile = |rows: &str| format!("(SELECT approx_quantile(epoch_us(came), {part}) FROM ({rows}))");
-    let traces = format!("SELECT {} AS came FROM traces", came("stored_at", RECORD));
-    let spans = format!("SELECT {} FROM spans", came("received", "seq"));
-    let evaluations = format!("SELECT {} FROM evaluations", came("created_at", RECORD));
-    let all = [traces.as_str(), &spans, &evaluations].join(" UNION ALL ");
-    let sql = format!("SELECT greatest({}, {})", quantile(&traces), quantile(&all));
-    let micros: Option<i64> = connection.query_row(&sql, [], |row| row.get(0)).map_err(Error::engine)?;
-    Ok(micros.map(|micros| timestamp(micros.saturating_add(1), 0)))
+    let of = |table: &str, came: String| format!("SELECT {came} AS came FROM {table}");
+    let evaluations = of("evaluations", came("created_at", RECORD));
+    let whole = [
+        format!("{} UNION ALL {evaluations} WHERE trace_id IS NULL OR erased", of("traces", came("stored_at", RECORD))),
+        of("spans", came("received", "seq")),
+        evaluations,
+    ];
+    for rows in whole {
+        let sql = format!("SELECT approx_quantile(epoch_us(came), {part}) FROM ({rows})");
+        let micros: Option<i64> = connection.query_row(&sql, [], |row| row.get(0)).map_err(Error::engine)?;
+        if let Some(micros) = micros {
+            return Ok(Some(timestamp(micros.saturating_add(1), 0)));
+        }
+    }
+    Ok(None)
 }
 
 impl Writer {

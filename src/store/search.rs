@@ -31,8 +31,9 @@ const WINDOWS_MAX: usize = if cfg!(test) { 3 } else { 1024 };
 const WINDOW_TIME: Duration = Duration::from_millis(250);
 /// Rows this near each other are unpacked together.
 const STRETCH_ROWS: i64 = 2048;
-/// Most stretches that are read before a look at the clock.
-const STRETCHES_MAX: usize = 16;
+/// Most stretches, and most rows, that are read before a look at the clock.
+const STRETCHES_MAX: usize = 4;
+const BITE_ROWS: usize = 512;
 
 /// The columns of a trace that are searched, and which of them pieces are.
 const SHOWN: &str = "('input', 'output', 'tool_calls', 'metadata')";
@@ -202,7 +203,7 @@ fn reading(
 /// The first of these, as far as they lie in few stretches, each stretch for itself.
 fn stretches(candidates: &[Candidate]) -> Vec<Vec<&Candidate>> {
     let mut found: BTreeMap<i64, Vec<&Candidate>> = BTreeMap::new();
-    for one in candidates {
+    for one in candidates.iter().take(BITE_ROWS) {
         let stretch = one.place / STRETCH_ROWS;
         if found.len() == STRETCHES_MAX && !found.contains_key(&stretch) {
             break;
@@ -232,7 +233,8 @@ fn in_stretch(reader: &Reader<'_>, rows: &[&Candidate], sought: &[String]) -> Re
 /// That it stands in a text of a trace whose long values, if it has any, are among these.
 fn in_text(word: &str, long: &[u64]) -> String {
     let found = |texts: &str| format!("contains(strip_accents(lower({texts})), strip_accents(lower(?)))");
-    let in_row = found("concat_ws(' ', t.input, t.output, t.tool_calls, t.metadata)");
+    // What is sought has no line break: nothing is found that begins in one text and ends in the next.
+    let in_row = found("concat_ws(chr(10), t.input, t.output, t.tool_calls, t.metadata)");
     let (Some(from), Some(to)) = (long.iter().min(), long.iter().max()) else { return in_row };
     let of = long.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let pieces = format!("FROM pieces WHERE owner BETWEEN {from} AND {to} AND owner IN ({of}) AND field IN {SHOWN}");

@@ -157,30 +157,35 @@ fn a_store_that_could_not_be_opened_again_heals() {
     });
 }
 
-/// Scenario: ten traces that came first, and a hundred evaluations of them an hour later, one a second.
-/// Guarantees: half of what is there ends among the evaluations, which fill the file, and not among the few traces.
+/// Scenario: ten traces; a hundred evaluations of them an hour later, one a second; then a hundred of no trace.
+/// Guarantees: evaluations go with their traces, so that half of what is there is half of the traces, however often those were
+/// judged; what belongs to no trace counts for itself.
 #[test]
-fn the_oldest_half_is_that_of_all_tables() {
+fn the_oldest_half_is_of_traces_and_of_what_belongs_to_none() {
     let home = tempfile::tempdir().unwrap();
-    runtime().block_on(async {
+    let fill = async |of_traces: bool| {
         let (store, _) = open_at(home.path(), &config(), early).unwrap();
-        for n in 1..=10 {
+        let first = if of_traces { 0 } else { 1000 };
+        for n in 1..=if of_traces { 10 } else { 0 } {
             let write = ToolWrite::Trace { trace: trace(n, 1), spans: Vec::new(), position: position(n, 0) };
             store.write(write).await.unwrap();
         }
-        for n in 0..100 {
-            let created_at = at(3600 + n);
-            let evaluation = Evaluation { created_at, ..evaluation(1 + n % 10, &format!("e-{n}"), 0.9) };
+        for n in first..first + 100 {
+            let one = evaluation(1 + n % 10, &format!("e-{n}"), 0.9);
+            let trace_id = one.trace_id.filter(|_| of_traces);
+            let evaluation = Evaluation { created_at: at(3600 + n), trace_id, ..one };
             let write = ToolWrite::Evaluation { evaluation, position: position(20 + n, 0) };
             store.send_async(Write::Tool(Box::new(write))).await.unwrap();
         }
         store.close(Duration::from_secs(20)).await.unwrap();
-    });
-    let connection = open::engine(home.path(), &config()).unwrap();
+    };
     let seconds = |part| {
+        let connection = open::engine(home.path(), &config()).unwrap();
         let end = end_of_oldest(&connection, part).unwrap().unwrap();
         (end.as_unix_nanos() - early().as_unix_nanos()) / SECOND
     };
-    assert_eq!(seconds(0.04), 0);
-    assert!((3635..3655).contains(&seconds(0.5)), "{}", seconds(0.5));
+    runtime().block_on(fill(true));
+    assert_eq!(seconds(0.5), 0, "all of them came at once");
+    runtime().block_on(fill(false));
+    assert!((4635..4655).contains(&seconds(0.5)), "{}", seconds(0.5));
 }

@@ -88,7 +88,7 @@ fn has(trace: &Trace, sought: &str) -> bool {
     let calls = serde_json::to_string(&trace.tool_calls).unwrap();
     let metadata = serde_json::to_string(&trace.metadata).unwrap();
     let texts = [trace.input.as_deref(), trace.output.as_deref(), Some(&calls), Some(&metadata)];
-    let all = texts.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let all = texts.into_iter().flatten().collect::<Vec<_>>().join("\n");
     plain(&all).contains(&plain(sought))
 }
 
