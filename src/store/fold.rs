@@ -19,6 +19,9 @@ const BITE: usize = if cfg!(test) { 1024 } else { 16_384 };
 /// How long a verdict waits at most, while the writer has time.
 const WAIT: Duration = Duration::from_secs(30);
 
+/// Verdicts of rows that are changed in a file before it is merged: until then the engine holds the change in its memory.
+const HELD_MAX: usize = 8 * BITE;
+
 /// Those that are still to be brought into a row.
 const OPEN: &str = "NOT e.with_trace AND e.trace_id IS NOT NULL AND e.score IS NOT NULL";
 
@@ -31,12 +34,14 @@ pub(super) struct Fold {
     came: usize,
     /// How many this pass left behind because they have no trace.
     left: usize,
+    /// How many were brought since the log was last merged for them.
+    held: usize,
 }
 
 impl Fold {
     /// A pass is due: what is in the file is not known.
     pub fn new() -> Self {
-        Self { at: Some(Instant::now()), came: 0, left: 0 }
+        Self { at: Some(Instant::now()), came: 0, left: 0, held: 0 }
     }
 
     /// These were committed.
@@ -63,14 +68,15 @@ impl Fold {
         *self = if done.looked_at == BITE {
             Self { left: self.left + BITE.saturating_sub(done.brought), at: Some(Instant::now()), ..*self }
         } else {
-            Self { at: None, came: 0, left: 0 }
+            Self { at: None, came: 0, left: 0, ..*self }
         };
+        self.held += done.brought;
         Ok(done.brought)
     }
 
     /// A bite failed: not again at once.
     fn failed(&mut self, now: Instant) {
-        *self = Self { at: Some(now + WAIT), came: 0, left: 0 };
+        *self = Self { at: Some(now + WAIT), came: 0, left: 0, ..*self };
     }
 }
 
@@ -116,19 +122,27 @@ fn bite(connection: &Connection, left: usize) -> Result<Bite, Error> {
 
 impl Writer {
     /// Does the next bite when it is time for one.
-    pub fn fold(&self, state: &mut State, now: Instant) -> bool {
+    pub fn fold(&mut self, state: &mut State, now: Instant) {
         if state.fold.at.is_none_or(|at| now < at) {
-            return false;
+            return;
         }
-        match state.fold.step(&self.spans) {
-            Ok(brought) => brought > 0,
+        let is_full = match state.fold.step(&self.spans) {
+            Ok(0) => return,
+            Ok(_) => {
+                self.after_commit(state);
+                state.fold.held >= HELD_MAX
+            }
             Err(error) => {
                 state.fold.failed(now);
                 state.is_broken |= error.ends_engine();
                 self.shared.met(&error);
                 tracing::warn!(%error, "verdicts could not be brought into the rows of their traces; tried again later");
-                false
+                matches!(error, Error::NoMemory(_))
             }
+        };
+        if is_full {
+            state.fold.held = 0;
+            self.checkpoint_or_log(state);
         }
     }
 }

@@ -245,9 +245,7 @@ impl Writer {
             self.checkpoint_or_log(state);
         }
         self.sweep(state, now);
-        if self.fold(state, now) {
-            self.after_commit(state);
-        }
+        self.fold(state, now);
         self.keep_within_share(state, now);
     }
 
@@ -475,7 +473,7 @@ impl Writer {
         error
     }
 
-    fn checkpoint_or_log(&mut self, state: &mut State) {
+    pub fn checkpoint_or_log(&mut self, state: &mut State) {
         if let Err(error) = self.checkpoint(state) {
             state.is_broken |= error.ends_engine();
             self.shared.met(&error);
