@@ -101,13 +101,13 @@ impl Gate {
         let window = known.and_then(|()| self.window(&asked, &since, until.as_deref()));
         asked.close();
         let window = window?;
+        let shut = self.shut(&window);
         if let Some(path) = &self.junit {
-            let report = junit::report(&window.looked, &since, self.shut(&window).as_deref())?;
+            let report = junit::report(&window.looked, &since, shut.as_deref())?;
             std::fs::write(path, report).map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
         }
         let tripped = window.looked.iter().filter(|one| one.trips).count();
-        let too_few = window.looked.len() < self.min_traces;
-        let may_pass = tripped == 0 && !too_few && !window.is_cut;
+        let may_pass = tripped == 0 && shut.is_none();
         let mut out = io::stdout().lock();
         text::printed(match self.format {
             Format::Json => text::json(&mut out, &self.told(&window, &since, may_pass)),

@@ -191,8 +191,11 @@ impl List {
 
 fn listed(out: &mut impl Write, page: &Value, paint: Paint) -> io::Result<()> {
     let rows = page["traces"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let unsearched = unsearched(page);
     if rows.is_empty() {
-        return writeln!(out, "no trace matches");
+        let among = if unsearched.is_some() { " among those that were looked at" } else { "" };
+        writeln!(out, "no trace matches{among}")?;
+        return unsearched.map_or(Ok(()), |told| writeln!(out, "{}", paint.faint(&told)));
     }
     let mut table = Table::new(&[
         ("BEGAN (UTC)", Align::Left),
@@ -229,7 +232,7 @@ fn listed(out: &mut impl Write, page: &Value, paint: Paint) -> io::Result<()> {
         let next = offset + shown;
         writeln!(out, "{}", paint.faint(&format!("{shown} of {total}; --offset {next} shows more")))?;
     }
-    if let Some(told) = unsearched(page) {
+    if let Some(told) = unsearched {
         writeln!(out, "{}", paint.faint(&told))?;
     }
     Ok(())
@@ -276,5 +279,21 @@ impl Show {
             Format::Table => tree::print(&mut out, &detail, Paint::of_stdout()),
         })?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_search_did_not_look_at_is_told_with_what_goes_on_there() {
+        let page =
+            json!({ "total": 0, "traces": [], "unsearched": { "traces": 38, "until": "2026-12-01T09:30:00.000Z" } });
+        let mut out = Vec::new();
+        listed(&mut out, &page, Paint::plain()).unwrap();
+        let told = String::from_utf8(out).unwrap();
+        assert!(told.contains("38 traces or more") && told.contains("--until 2026-12-01T09:30:00.000Z"), "{told}");
+        assert_eq!(unsearched(&json!({ "total": 0, "traces": [] })), None);
     }
 }

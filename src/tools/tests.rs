@@ -314,6 +314,29 @@ async fn a_journalled_trace_is_never_asked_for_twice() {
     }
 }
 
+/// Scenario: more traces with two words in a row than one question reads here.
+/// Guarantees: the reply says where it ended, and the same search goes on there until all are found, each once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_that_ended_early_says_where_it_goes_on() {
+    let stand = stand().await;
+    for n in 0..200 {
+        stand.log(json!({ "agent_name": "clerk", "output": format!("number {n} of the blue kettles") })).await;
+    }
+    let (mut found, mut asks, mut questions) = (Vec::new(), json!({ "q": "\"blue kettles\"", "limit": 1000 }), 0);
+    loop {
+        let reply = stand.call("get_traces", asks.clone()).await.unwrap();
+        found.extend(reply["traces"].as_array().unwrap().iter().map(|row| row["trace_id"].to_string()));
+        questions += 1;
+        let Some(until) = reply["unsearched"]["until"].as_str() else { break };
+        assert!(reply["unsearched"]["traces"].as_u64() > Some(0) && questions < 50, "{reply}");
+        asks["until"] = json!(until);
+    }
+    found.sort_unstable();
+    // Those of the last millisecond may be found from both sides.
+    found.dedup();
+    assert!(found.len() == 200 && questions > 1, "{} in {questions}", found.len());
+}
+
 /// Scenario: every kind of failure the store has while it is only read.
 /// Guarantees: a passing one says when to come back; a lasting one does not invite to try for ever.
 #[tokio::test]
