@@ -1,7 +1,8 @@
 //! Tables of patterns behind one look at the text.
 //!
 //! A table is data: patterns with the words ("anchors") without which none of them can match. One pass looks for all
-//! anchors at once; a pattern is tried only around its own. Nothing here decides what a match means. Everything is
+//! anchors at once; a pattern is tried only around its own, and compiled when its own first stands somewhere: a compiled
+//! pattern takes about 100 KiB, and most texts hold few anchors. Nothing here decides what a match means. Everything is
 //! linear in the text.
 
 use std::collections::BTreeMap;
@@ -59,9 +60,28 @@ pub struct Pattern {
     pub name: String,
     /// How much a match needs beside itself.
     pub tier: Tier,
-    shape: Regex,
-    needs: Option<Regex>,
-    needs_not: Option<Regex>,
+    shape: Shape,
+    needs: Option<Shape>,
+    needs_not: Option<Shape>,
+}
+
+/// An expression that is compiled when it is first needed.
+#[derive(Debug)]
+struct Shape {
+    source: String,
+    compiled: OnceLock<Regex>,
+}
+
+impl Shape {
+    fn of(entry: &Entry, shape: &str) -> Self {
+        let case = if entry.exact { "" } else { "(?i)" };
+        Self { source: format!("{case}{}", spaced(shape)), compiled: OnceLock::new() }
+    }
+
+    fn get(&self) -> &Regex {
+        #[expect(clippy::expect_used, reason = "every table is a constant, and a test compiles each of its patterns")]
+        self.compiled.get_or_init(|| Regex::new(&self.source).expect("a constant pattern is well formed"))
+    }
 }
 
 /// Patterns behind their anchors.
@@ -94,23 +114,19 @@ impl Table {
         Self::parse(source).expect("a constant table is well formed")
     }
 
-    fn parse(source: &str) -> Result<Self, String> {
-        let listed: Listed = toml::from_str(source).map_err(|why| why.to_string())?;
+    fn parse(source: &str) -> Result<Self, toml::de::Error> {
+        let listed: Listed = toml::from_str(source)?;
         let mut patterns = Vec::new();
         let (mut anchors, mut owners) = (Vec::new(), Vec::new());
         for entry in listed.pattern {
-            let compile = |shape: &str| {
-                let case = if entry.exact { "" } else { "(?i)" };
-                Regex::new(&format!("{case}{}", spaced(shape))).map_err(|why| format!("{}: {why}", entry.name))
-            };
             owners.extend(std::iter::repeat_n(patterns.len(), entry.anchors.len()));
             anchors.extend(entry.anchors.iter().cloned());
             patterns.push(Pattern {
-                shape: compile(&entry.pattern)?,
-                needs: entry.needs.as_deref().map(compile).transpose()?,
-                needs_not: entry.needs_not.as_deref().map(compile).transpose()?,
-                name: entry.name.clone(),
+                shape: Shape::of(&entry, &entry.pattern),
+                needs: entry.needs.as_deref().map(|shape| Shape::of(&entry, shape)),
+                needs_not: entry.needs_not.as_deref().map(|shape| Shape::of(&entry, shape)),
                 tier: entry.tier,
+                name: entry.name,
             });
         }
         Ok(Self { patterns, anchors, owners, lexicon: OnceLock::new() })
@@ -161,10 +177,12 @@ impl Pattern {
         let mut from = text.len() - tail(text, text.len().saturating_sub(window.start)).len();
         for _ in 0..MATCHES_MAX {
             // Not a slice: what stands before the window shows where words and lines begin.
-            let Some(one) = (from <= text.len()).then(|| self.shape.find_at(text, from)).flatten() else { return };
+            let Some(one) = (from <= text.len()).then(|| self.shape.get().find_at(text, from)).flatten() else {
+                return;
+            };
             let inside = one.as_str();
-            let kept = self.needs.as_ref().is_none_or(|needs| needs.is_match(inside))
-                && self.needs_not.as_ref().is_none_or(|not| !not.is_match(inside));
+            let kept = self.needs.as_ref().is_none_or(|needs| needs.get().is_match(inside))
+                && self.needs_not.as_ref().is_none_or(|not| !not.get().is_match(inside));
             if kept {
                 found.push(Found { pattern: self, bytes: one.range() });
             }
@@ -201,6 +219,30 @@ mod tests {
     #[test]
     fn a_blank_is_any_white_space_outside_classes_only() {
         assert_eq!(spaced("a b[c d]e ?f"), r"a\s{1,8}b[c d]e\s{0,8}f");
+    }
+
+    #[test]
+    fn every_pattern_of_every_table_compiles() {
+        for source in [include_str!("refusal.toml"), include_str!("stub.toml"), include_str!("injection.toml")] {
+            let table = Table::read(source);
+            assert!(!table.patterns.is_empty());
+            for pattern in &table.patterns {
+                let shapes = [Some(&pattern.shape), pattern.needs.as_ref(), pattern.needs_not.as_ref()];
+                for shape in shapes.into_iter().flatten() {
+                    assert!(Regex::new(&shape.source).is_ok(), "{}: {}", pattern.name, shape.source);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_compiled_when_its_anchor_first_stands_somewhere() {
+        let entry =
+            |word: &str| format!("[[pattern]]\nname = \"{word}\"\nanchors = [\"{word}\"]\npattern = '{word}'\n");
+        let table = Table::parse(&(entry("quay") + &entry("wharf"))).unwrap();
+        let compiled = || table.patterns.iter().map(|one| one.shape.compiled.get().is_some()).collect::<Vec<_>>();
+        assert_eq!((table.find("no ship").len(), compiled()), (0, vec![false, false]));
+        assert_eq!((table.find("at the wharf").len(), compiled()), (1, vec![false, true]));
     }
 
     #[test]
