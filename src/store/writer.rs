@@ -201,6 +201,11 @@ impl Writer {
         state.pending.bytes() < self.config.group_bytes + self.config.group_bytes / 2
     }
 
+    /// Whether what waits is a group: it is enough for one, or nothing can be added to it any more.
+    const fn is_full(&self, state: &State) -> bool {
+        state.pending.is_full(self.config.group_rows, self.config.group_bytes) || !self.has_room(state)
+    }
+
     fn next_wake(&self, state: &State) -> Instant {
         let far = Instant::now() + Duration::from_secs(3600);
         if let Some(closed) = &state.closed {
@@ -209,7 +214,7 @@ impl Writer {
         if state.sweep.is_some() {
             return Instant::now();
         }
-        let full = state.pending.is_full(self.config.group_rows, self.config.group_bytes);
+        let full = self.is_full(state);
         let wait = if full { Duration::ZERO } else { Duration::from_millis(self.config.group_ms) };
         let due = state.pending.due(wait);
         let due = match (due, state.retry) {
@@ -232,7 +237,7 @@ impl Writer {
         }
         let waits = state.retry.is_some_and(|(retry, _)| now < retry);
         let wait = Duration::from_millis(self.config.group_ms);
-        let full = state.pending.is_full(self.config.group_rows, self.config.group_bytes);
+        let full = self.is_full(state);
         let due = state.pending.due(wait).is_some_and(|due| now >= due);
         if !waits && (full || due) {
             // A failure is kept in the status and tried again later.

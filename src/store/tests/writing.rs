@@ -7,7 +7,7 @@ use iris_core::model::{Lane, Observation, Tenant, TraceSource};
 
 use super::fixtures::*;
 use crate::deleted::Deletions;
-use crate::store::{Bounds, Config, Error, Settled, Store, Through, ToolWrite, Write};
+use crate::store::{Bounds, Config, Error, Packed, Settled, Store, Through, ToolWrite, Write};
 
 pub async fn count(store: &Store, table: &'static str) -> u64 {
     let sql = format!("SELECT count(*) FROM {table}");
@@ -88,6 +88,34 @@ fn a_group_does_not_wait_for_ever() {
         store.send_async(packed(rows(1, 1, 3))).await.unwrap();
         until("the commit", || store.status().rows == 3).await;
         assert_eq!(store.status().stored_through.traces, 1);
+    });
+}
+
+/// Scenario: rows that are not enough for a group wait beside traces that are not enough for one either, and together
+/// they are as much as the writer takes in.
+/// Guarantees: they are committed at once: nothing could be added, and whoever sends more would wait for the clock.
+#[test]
+fn a_group_to_which_nothing_can_be_added_is_committed() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let rows = packed(rows(1, 1, 200));
+        let Write::Rows(held) = &rows else { panic!("not rows") };
+        let bytes: usize = held.iter().map(Packed::bytes).sum();
+        let group_bytes = bytes / 4 * 5;
+        let (store, _) = Store::open(home.path(), &Config { group_bytes, ..config() }, Deletions::default()).unwrap();
+        store.send_async(rows).await.unwrap();
+        let sent = tokio::time::timeout(Duration::from_secs(10), async {
+            for n in 2..10_000 {
+                let (trace, evaluation) = (Box::new(trace(n, 1)), Arc::new(evaluation(n, &format!("e-{n}"), 1.0)));
+                let settled_through = Settled::default();
+                store.send_async(Write::Judged { ticket: n, trace, evaluation, settled_through }).await.unwrap();
+                if store.status().rows > 0 {
+                    return;
+                }
+            }
+        });
+        sent.await.expect("the rows are committed while traces come");
+        assert_eq!(store.status().rows, 200);
     });
 }
 

@@ -114,7 +114,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            text_bytes_max: 24 << 20,
+            text_bytes_max: 16 << 20,
             undecided_bytes_max: 8 << 20,
             remembered_max: 262_144,
             rows_max: 20_000,
