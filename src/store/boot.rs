@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use duckdb::{Connection, params};
-use iris_core::assemble::Known;
+use iris_core::assemble::{Forgotten, Known, Settings};
 use iris_core::model::{Position, RowKey, Tenant, Timestamp};
 
 use super::damage::Damage;
@@ -13,7 +13,7 @@ use super::track::{Through, lane_of};
 use super::{Error, known};
 
 /// How the file stood when it was opened.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Boot {
     /// Every record at or below is wholly stored or deliberately dropped.
     pub stored_through: Through,
@@ -25,6 +25,8 @@ pub struct Boot {
     pub reopen: Vec<RowKey>,
     /// The newest traces that the file has, oldest first: as many as can be remembered.
     pub known: Vec<Known>,
+    /// The judged traces among all others, and some of these.
+    pub forgotten: Forgotten,
     /// When the last row of any other trace arrived; the beginning of time when there is none.
     pub horizon: Timestamp,
     /// What could not be read and was set aside, in the order in which it was found.
@@ -47,13 +49,16 @@ pub(super) fn read(connection: &Connection) -> Result<(Boot, HashSet<Position>),
         }
     }
     let reopen = reopen(connection, settled)?;
-    let (known, horizon) = known::known(connection)?;
+    let (known, horizon) = known::known(connection, Settings::default().remembered_max)?;
+    let has_others = horizon != Timestamp::default();
+    let forgotten = if has_others { known::judged(connection, known::STRETCH_ROWS)? } else { Forgotten::default() };
     let boot = Boot {
         stored_through: stored,
         settled_through: settled,
         stored: found,
         reopen,
         known,
+        forgotten,
         horizon,
         damage: Vec::new(),
     };

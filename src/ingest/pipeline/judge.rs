@@ -102,6 +102,9 @@ impl Mind {
     pub(super) fn settle(&self, settling: &Settling) -> Option<(Box<Trace>, Box<Evaluation>)> {
         let mut trace = (self.understand)(&settling.key, settling.version, &settling.rows)?;
         trace.partial |= settling.partial;
+        if settling.cut {
+            trace.note_cut();
+        }
         trace.seen_through = settling.seen_through;
         let mut evaluation = (self.judge)(&trace);
         evaluation.seen_through = settling.seen_through;
@@ -116,6 +119,9 @@ impl Mind {
     pub(super) fn provisional(&self, view: &View) -> Option<(Trace, Evaluation)> {
         let mut trace = (self.understand)(&view.key, view.version, &view.rows)?;
         trace.in_progress = true;
+        if view.cut {
+            trace.note_cut();
+        }
         trace.seen_through = view.seen_through;
         let mut evaluation = (self.judge)(&trace);
         // Of one that is judged as it stands, the last evaluation is its own.

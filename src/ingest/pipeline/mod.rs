@@ -106,7 +106,7 @@ impl Pipeline {
 
         let settings = Settings { keep_other_traces, ..Settings::default() };
         let covered = pushed(boot.stored_through);
-        let mut assembler = Assembler::new(*config, settings, covered);
+        let mut assembler = Assembler::new(*config, settings, covered).with_forgotten(boot.forgotten);
         boot.known.iter().for_each(|known| assembler.remember(known));
         assembler.forgot(boot.horizon);
         for key in &boot.reopen {

@@ -37,8 +37,10 @@ const BEHIND: Duration = Duration::from_millis(250);
 const ROUND: Duration = Duration::from_secs(1);
 /// The least time between two checkpoints asked for.
 const CHECKPOINT_PAUSE: Duration = Duration::from_secs(30);
-/// The same while a lane is full, or nearly so, of what is not stored: each makes room, or it would be full again at once.
-const CHECKPOINT_PAUSE_FULL: Duration = Duration::from_secs(2);
+/// The same while a lane is nearly full of what is not stored: each makes room, or it would be full again at once.
+const CHECKPOINT_PAUSE_NEARLY_FULL: Duration = Duration::from_secs(2);
+/// The same while a lane refuses.
+const CHECKPOINT_PAUSE_FULL: Duration = Duration::from_secs(1);
 /// A settled position that no evaluation carried to the store is sent this often, and only beside rows.
 const SETTLED_PAUSE: Duration = Duration::from_secs(30);
 
@@ -499,9 +501,12 @@ impl Owner {
             let taken = self.lanes.iter().find(|lag| lag.lane == status.lane).map_or(0, |lag| lag.read_through);
             status.bytes > status.bytes_max / 4 && taken > status.stored
         });
-        let is_full =
-            |status: &LaneStatus| status.refusing_ms.is_some() || status.unstored_bytes > status.bytes_max / 4 * 3;
-        let pause = if status.iter().any(is_full) { CHECKPOINT_PAUSE_FULL } else { CHECKPOINT_PAUSE };
+        let pause = |status: &LaneStatus| match status.refusing_ms {
+            Some(_) => CHECKPOINT_PAUSE_FULL,
+            None if status.unstored_bytes > status.bytes_max / 4 * 3 => CHECKPOINT_PAUSE_NEARLY_FULL,
+            None => CHECKPOINT_PAUSE,
+        };
+        let pause = status.iter().map(pause).min().unwrap_or(CHECKPOINT_PAUSE);
         let lately = self.checkpoint_asked.is_some_and(|asked| asked.elapsed() < pause);
         if waits && !self.checkpointing && !lately {
             self.checkpointing = true;

@@ -8,6 +8,7 @@ use iris_core::model::{Evaluation, RuleResult, Tenant, Timestamp, ToolCall, Trac
 use serde_json::json;
 
 use super::fixtures::*;
+use crate::store::known;
 use crate::store::{Budget, Settled, Store, TracePage, TraceQuery, Write};
 
 async fn judge(store: &Store, trace: Trace, evaluation: Evaluation) {
@@ -234,6 +235,30 @@ fn a_search_reads_the_whole_of_long_values() {
             assert_eq!(ids(&store, query.clone()).await, (found.clone(), found.len() as u64), "{words:?}");
             let beyond = TraceQuery { offset: 10, ..query };
             assert_eq!(ids(&store, beyond).await.1, found.len() as u64, "{words:?}: the total on a page beyond");
+        }
+    });
+}
+
+/// Scenario: an earlier process judged five traces, of which a start remembers two.
+/// Guarantees: the others are among those that it knows to be in the file, whatever number of rows is read at a time.
+#[test]
+fn a_start_knows_of_every_trace_that_was_judged() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = open(home.path());
+        for n in 1..=5 {
+            store.send_async(packed(rows(n, n, 1))).await.unwrap();
+            judge(&store, trace(n, 1), evaluation(n, &format!("e-{n}"), 0.9)).await;
+        }
+        store.close(Duration::from_secs(5)).await.unwrap();
+        let file = duckdb::Connection::open(home.path().join("iris.duckdb")).unwrap();
+        let (known, horizon) = known::known(&file, 2).unwrap();
+        assert_eq!(known.len(), 2);
+        assert!(horizon > Timestamp::default());
+        for stretch_rows in [1, 2, 5, 100] {
+            let judged = known::judged(&file, stretch_rows).unwrap();
+            assert!((1..=5).all(|n| judged.may_contain(&key(n))));
+            assert!(!(6..=50).any(|n| judged.may_contain(&key(n))));
         }
     });
 }

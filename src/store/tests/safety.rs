@@ -335,7 +335,9 @@ fn a_lock_names_its_holder() {
     assert!(held);
     assert!(matches!(error, Some(Error::Locked { pid: Some(pid) }) if pid == child.id()), "{error:?}");
     let (_store, boot) = open(home.path());
-    assert_eq!(boot, crate::store::Boot::default());
+    assert_eq!((boot.stored_through, boot.settled_through), Default::default());
+    assert!(boot.stored.is_empty() && boot.reopen.is_empty() && boot.known.is_empty() && boot.damage.is_empty());
+    assert_eq!(boot.horizon, Default::default());
 }
 
 /// Scenario: settings that cannot work.

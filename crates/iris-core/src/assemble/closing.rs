@@ -183,6 +183,7 @@ impl Assembler {
                 version: open.version + 1,
                 rows: open.rows.clone(),
                 partial: partial || open.cut,
+                cut: open.cut,
                 seen_through: open.seen_through,
                 previous: open.previous.clone(),
             };

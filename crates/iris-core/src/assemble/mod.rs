@@ -12,6 +12,7 @@
 mod closing;
 mod config;
 mod conversation;
+mod forgotten;
 mod open;
 mod position;
 mod remembered;
@@ -26,6 +27,7 @@ use std::time::Duration;
 
 pub use config::{Config, Settings};
 pub use conversation::{Conversation, TRACES_MAX as CONVERSATION_TRACES_MAX, conversation, is_bare};
+pub use forgotten::Forgotten;
 pub use position::Settled;
 pub use understand::{understand, understand_with};
 pub use view::{Counts, View};
@@ -78,6 +80,8 @@ pub struct Settling {
     pub rows: Vec<Arc<Row>>,
     /// Closed by time or by a limit, not because it was complete.
     pub partial: bool,
+    /// It has rows beyond these: more than are looked at, or some that could not be read back.
+    pub cut: bool,
     /// The highest sequence number among its rows.
     pub seen_through: u64,
     /// Its last evaluation, when it was judged before.
@@ -158,7 +162,7 @@ impl Assembler {
     /// evaluation or belongs to a trace handed to [`Assembler::reopen`].
     pub fn new(config: Config, settings: Settings, covered: Settled) -> Self {
         Self {
-            remembered: Ring::new(settings.remembered_max),
+            remembered: Ring::new(settings.remembered_max, Forgotten::default()),
             positions: Positions::new(covered),
             config,
             settings,
@@ -175,6 +179,14 @@ impl Assembler {
             newest: Timestamp::default(),
             counts: Counts::default(),
         }
+    }
+
+    /// Takes over the traces that the store has and that are not told to [`Assembler::remember`]. Before anything else:
+    /// what was remembered until then is not any more.
+    #[must_use]
+    pub fn with_forgotten(mut self, forgotten: Forgotten) -> Self {
+        self.remembered = Ring::new(self.settings.remembered_max, forgotten);
+        self
     }
 
     /// Opens a trace that the store has rows of above `settled_through` which no evaluation covers. It is loaded
@@ -308,6 +320,8 @@ impl Assembler {
                 open.agentic = past.agentic;
                 open.fate = if past.agentic { Fate::Stored } else { Fate::Held };
             }
+        } else {
+            open.forgotten = self.remembered.may_have_forgotten(key);
         }
         self.opened.push_back((self.serial, key.clone()));
         if open.fate == Fate::Held {

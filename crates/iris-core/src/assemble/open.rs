@@ -71,6 +71,8 @@ pub(super) struct Open {
     pub(super) phase: Phase,
     pub(super) fate: Fate,
     pub(super) past: Past,
+    /// It may be one that was judged and forgotten, whatever times its spans claim.
+    pub(super) forgotten: bool,
     pub(super) agentic: bool,
     pub(super) rows: Vec<Arc<Row>>,
     /// Some rows are only in the store.
@@ -120,6 +122,7 @@ impl Open {
             phase: Phase::Waiting,
             fate: Fate::Held,
             past: Past::Unasked,
+            forgotten: false,
             agentic: false,
             rows: Vec::new(),
             spilled: false,
@@ -176,7 +179,7 @@ impl Open {
 
     /// Whether the store may know of it although nobody here does.
     pub(super) fn is_suspect(&self, horizon: Timestamp) -> bool {
-        self.past == Past::Unasked && self.earliest.is_some_and(|earliest| earliest < horizon)
+        self.past == Past::Unasked && (self.forgotten || self.earliest.is_some_and(|earliest| earliest < horizon))
     }
 
     /// Whether it is an orphan of a trace that nobody here knows.

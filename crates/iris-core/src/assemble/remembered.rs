@@ -1,8 +1,8 @@
 //! Traces that were let go, so that a late span is known to be one.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
 
+use super::forgotten::Forgotten;
 use crate::model::{RowKey, Timestamp};
 
 /// What is remembered of a trace.
@@ -23,7 +23,8 @@ pub(super) struct Remembered {
 #[derive(Debug)]
 pub(super) struct Ring {
     max: usize,
-    hasher: RandomState,
+    /// Those the store has that are not among `known` any more.
+    forgotten: Forgotten,
     /// With when each was last let go.
     known: HashMap<u64, (Remembered, Timestamp)>,
     /// Oldest first; a trace let go again since it was put here goes to the end when its turn comes.
@@ -31,17 +32,22 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    pub(super) fn new(max: usize) -> Self {
-        Self { max, hasher: RandomState::new(), known: HashMap::new(), order: VecDeque::new() }
+    pub(super) fn new(max: usize, forgotten: Forgotten) -> Self {
+        Self { max, forgotten, known: HashMap::new(), order: VecDeque::new() }
     }
 
     pub(super) fn get(&self, key: &RowKey) -> Option<Remembered> {
-        self.known.get(&self.hasher.hash_one(key)).map(|(past, _)| *past)
+        self.known.get(&self.forgotten.hash(key)).map(|(past, _)| *past)
+    }
+
+    /// Whether the trace may be one that was remembered once, and that the store has.
+    pub(super) fn may_have_forgotten(&self, key: &RowKey) -> bool {
+        self.forgotten.may_contain(key)
     }
 
     /// Remembers a trace let go at `time`. Returns when the one forgotten for it was let go.
     pub(super) fn insert(&mut self, key: &RowKey, past: Remembered, time: Timestamp) -> Option<Timestamp> {
-        let hash = self.hasher.hash_one(key);
+        let hash = self.forgotten.hash(key);
         if self.known.insert(hash, (past, time)).is_none() {
             self.order.push_back((hash, time));
         }
@@ -53,7 +59,13 @@ impl Ring {
             let (oldest, queued) = self.order.pop_front()?;
             match self.known.get(&oldest) {
                 Some((_, last)) if *last > queued => self.order.push_back((oldest, *last)),
-                _ => return self.known.remove(&oldest).map(|(_, last)| last),
+                _ => {
+                    let (past, last) = self.known.remove(&oldest)?;
+                    if !past.dropped {
+                        self.forgotten.insert_hash(oldest);
+                    }
+                    return Some(last);
+                }
             }
         }
         None

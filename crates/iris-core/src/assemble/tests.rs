@@ -28,6 +28,7 @@ pub(super) struct Made {
     service: &'static str,
     text: String,
     tenant: &'static str,
+    start: u64,
 }
 
 /// Span `span` of trace `trace`: no parent, no AI, ended.
@@ -43,6 +44,7 @@ pub(super) fn made(trace: u8, span: u8) -> Made {
         service: "agent",
         text: String::new(),
         tenant: "local",
+        start: 1_000,
     }
 }
 
@@ -75,6 +77,10 @@ impl Made {
         self.tenant = tenant;
         self
     }
+    fn starting(mut self, start: u64) -> Self {
+        self.start = start;
+        self
+    }
     fn text(mut self, text: &str) -> Self {
         self.text = text.to_owned();
         self
@@ -92,7 +98,7 @@ impl Made {
             trace_state: String::new(),
             name: "step".to_owned(),
             kind: SpanKind::Internal,
-            start: Timestamp::from_unix_nanos(1_000),
+            start: Timestamp::from_unix_nanos(self.start),
             end: Timestamp::from_unix_nanos(if self.ended { 2_000 } else { 0 }),
             status: StatusCode::Unset,
             status_message: String::new(),

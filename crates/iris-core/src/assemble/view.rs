@@ -22,6 +22,8 @@ pub struct View {
     pub judged: bool,
     /// Silent for `idle_ms` without having settled.
     pub provisional: bool,
+    /// It has rows beyond these that are not looked at.
+    pub cut: bool,
     /// The highest sequence number among its rows.
     pub seen_through: u64,
     /// Its last evaluation, when it was judged before.
@@ -73,6 +75,7 @@ impl Assembler {
             elsewhere: (!open.is_whole()).then(|| open.seen.len().saturating_sub(open.rows.len())),
             judged,
             provisional: open.provisional,
+            cut: open.cut,
             seen_through: open.seen_through,
             previous: open.previous.clone(),
         })

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::risk::{p_bad, without_interval};
 use super::{Composer, Examined, Matrix, OnCriticalSkipped, Prior, Provenance, Risk, risk};
-use crate::model::{Evaluation, Evidence, RuleResult, VerdictState};
+use crate::model::{EVERY_SPAN, Evaluation, Evidence, RuleResult, VerdictState};
 
 /// What decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -278,6 +278,9 @@ fn evidence_layer(evaluation: &Evaluation, composer: &Composer) -> Option<Decidi
             evaluation.rule_results.iter().any(|result| !result.skipped && result.saw.iter().any(|saw| saw == need));
         !(carried && seen)
     });
+    // What was not looked at may hold anything.
+    let left_out = evaluation.inputs.get(EVERY_SPAN) == Some(&serde_json::Value::Bool(false));
+    let missing = missing.chain(left_out.then_some(EVERY_SPAN));
     layer(Basis::RequiredEvidenceMissing, VerdictState::Unknown, missing.map(str::to_owned).collect())
 }
 

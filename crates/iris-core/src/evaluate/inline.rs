@@ -13,7 +13,7 @@ use super::engine::{Identity, Texts, assemble, inputs, judge};
 use super::prepared::Prepared;
 use super::ruleset::{Occasion, hex};
 use super::{Ruleset, Settings};
-use crate::model::{EvalType, Evaluation, Evidence, RuleResult, Run, Timestamp, Trace, UNMAPPED};
+use crate::model::{EVERY_SPAN, EvalType, Evaluation, Evidence, RuleResult, Run, Timestamp, Trace, UNMAPPED};
 use crate::rules::{Case, EVIDENCE_MAX, Need, Subject};
 
 /// How many runs of one trace are judged; a trace with more says so in its results.
@@ -188,6 +188,9 @@ fn supplied(carried: &[bool], trace: &Trace) -> Map<String, Value> {
     });
     if let Some(keys) = trace.metadata.get("otel").and_then(|otel| otel.get(UNMAPPED)) {
         supplied.insert(UNMAPPED.to_owned(), keys.clone());
+    }
+    if let Some(every) = trace.metadata.get("otel").and_then(|otel| otel.get(EVERY_SPAN)) {
+        supplied.insert(EVERY_SPAN.to_owned(), every.clone());
     }
     supplied
 }

@@ -18,4 +18,4 @@ pub use reading::{Message, Part, Reading, Role, Usage};
 pub use row::{Lane, Observation, Position, Row, RowKey};
 pub use span::{Attributes, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope, SpanKind, StatusCode};
 pub use time::Timestamp;
-pub use trace::{CostSource, Run, TokenUsage, ToolCall, Trace, TraceSource, UNMAPPED};
+pub use trace::{CostSource, EVERY_SPAN, Run, TokenUsage, ToolCall, Trace, TraceSource, UNMAPPED};

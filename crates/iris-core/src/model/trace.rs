@@ -100,6 +100,20 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::E
 /// missing and that no dialect could read.
 pub const UNMAPPED: &str = "unmapped_attributes";
 
+/// Where `metadata.otel` of a trace, and the inputs of its evaluation, say `false` when it has spans that were not looked
+/// at: there are too many, or they could not be read back.
+pub const EVERY_SPAN: &str = "every_span";
+
+impl Trace {
+    /// Says in `metadata.otel` that it has spans which were not looked at.
+    pub fn note_cut(&mut self) {
+        let otel = self.metadata.entry("otel").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(otel) = otel.as_object_mut() {
+            otel.insert(EVERY_SPAN.to_owned(), Value::Bool(false));
+        }
+    }
+}
+
 /// One top-most agent run of a trace. Most traces have exactly one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]

@@ -85,6 +85,27 @@ async fn a_resend_is_stored_once_and_judged_once() {
     running.stop().await;
 }
 
+/// Scenario: a trace is handed out to be judged without all of its spans.
+/// Guarantees: the trace says so to whoever judges and reads it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trace_that_is_cut_says_so() {
+    let rows = rows_of(1);
+    for cut in [false, true] {
+        let settling = iris_core::assemble::Settling {
+            key: key(1),
+            version: 1,
+            rows: rows.clone(),
+            partial: cut,
+            cut,
+            seen_through: 1,
+            previous: None,
+        };
+        let (trace, _) = mind().settle(&settling).unwrap();
+        let said = trace.metadata.get("otel").and_then(|otel| otel.get("every_span"));
+        assert_eq!(said, cut.then_some(&serde_json::Value::Bool(false)));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_trace_is_shown_and_not_stored() {
     let home = tempfile::tempdir().unwrap();

@@ -236,7 +236,7 @@ fn rows_beyond_the_cap_are_stored_but_not_looked_at_and_the_root_still_counts() 
     bench.pass(2_000);
     assert_eq!(bench.stored.len(), 10);
     assert_eq!(bench.settled[0].rows.len(), 6);
-    assert!(bench.settled[0].partial);
+    assert!(bench.settled[0].partial && bench.settled[0].cut);
     bench.judge(true);
     assert_eq!(bench.assembler.settled().traces, 10);
 }

@@ -213,6 +213,49 @@ fn the_memory_of_traces_is_bounded_and_forgetting_raises_the_horizon() {
     assert_eq!(bench.loads, [key(1)], "it began before the first was let go");
 }
 
+/// Scenario: a trace that was judged is forgotten for others, and a span comes that claims to have begun long after.
+/// Guarantees: the store is asked, whatever its spans claim, and the verdict that was stands before the new one.
+#[test]
+fn a_forgotten_trace_is_found_whenever_its_spans_claim_to_have_begun() {
+    let settings = Settings { remembered_max: 2, ..Settings::default() };
+    let mut bench = Bench::with(Config::default(), settings);
+    for trace in 1..=3 {
+        bench.push(&[made(trace, 1).role(Role::Agent)]);
+        bench.pass(2_000);
+        bench.judge(true);
+    }
+    bench.push(&[made(1, 2).role(Role::Agent).starting(u64::MAX)]);
+    bench.push(&[made(4, 1).role(Role::Agent).starting(u64::MAX)]);
+    bench.pass(2_000);
+    assert_eq!(bench.loads, [key(1)], "the other is new");
+    let rows = vec![made(1, 1).role(Role::Agent).at(0, 0)];
+    bench.assembler.loaded(bench.now, &key(1), Loaded { rows, version: 1, evaluation: Some(evaluation(1, 1, 0)) });
+    bench.pass(60_000);
+    let last = bench.settled.iter().rfind(|settling| settling.key == key(1)).unwrap();
+    assert_eq!((last.version, last.previous.is_some()), (2, true));
+    assert_eq!(Bench::spans_of(last), [1, 2]);
+}
+
+/// Scenario: the same, and first a span comes that has nothing to do with an agent; an earlier process judged it.
+/// Guarantees: it does not make of the trace one whose rows were dropped.
+#[test]
+fn a_plain_span_does_not_hide_a_forgotten_trace() {
+    let mut bench = Bench::new();
+    let mut forgotten = Forgotten::default();
+    forgotten.insert(&key(1));
+    bench.assembler =
+        Assembler::new(Config::default(), Settings::default(), Settled::default()).with_forgotten(forgotten);
+    bench.push(&[made(1, 2).starting(u64::MAX)]);
+    bench.push(&[made(2, 1).starting(u64::MAX)]);
+    bench.pass(20_000);
+    assert_eq!(bench.loads, [key(1)]);
+    let rows = vec![made(1, 1).role(Role::Agent).at(0, 0)];
+    bench.assembler.loaded(bench.now, &key(1), Loaded { rows, version: 1, evaluation: Some(evaluation(1, 1, 0)) });
+    bench.pass(60_000);
+    let judged: Vec<_> = bench.settled.iter().map(|settling| (settling.version, settling.previous.is_some())).collect();
+    assert_eq!(judged, [(2, true)]);
+}
+
 #[test]
 fn a_reopened_trace_holds_the_position_until_it_is_judged() {
     let mut bench = Bench::new();

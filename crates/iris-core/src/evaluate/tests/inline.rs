@@ -186,3 +186,25 @@ fn an_answer_whose_model_ran_out_of_room_is_cut_in_every_run() {
     assert_eq!(state(&of(vec![run(Some(whole)), cut])), "fail");
     assert_eq!(state(&of(vec![run(Some(whole))])), "pass");
 }
+
+/// Scenario: a trace has more spans than are looked at.
+/// Guarantees: nothing wrong in those that were seen is no pass; something wrong in them is a failure as ever.
+#[test]
+fn what_was_not_looked_at_is_no_pass() {
+    let judged = |output, cut: bool| {
+        let mut trace = trace(Some(output));
+        if cut {
+            trace.note_cut();
+        }
+        judge_trace(&unmeasured(), &trace, &Settings::default(), now())
+    };
+    assert_eq!(judged("It is Ada Lovelace, a mathematician.", false).state, VerdictState::Pass);
+    let evaluation = judged("It is Ada Lovelace, a mathematician.", true);
+    let verdict = compose(&evaluation);
+    assert_eq!((verdict.state, verdict.basis), (VerdictState::Unknown, Basis::RequiredEvidenceMissing));
+    assert_eq!(verdict.by, ["every_span"]);
+    assert!(!evaluation.passed);
+    assert_eq!(evaluation.inputs["every_span"], false);
+    let evaluation = judged("Her number is 536-22-8726.", true);
+    assert_eq!(evaluation.state, VerdictState::Fail, "{:?}", compose(&evaluation));
+}
