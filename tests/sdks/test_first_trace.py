@@ -164,7 +164,10 @@ def check(running, tools=(), agent="harbor_guide", tokens=None):
         traces = [trace for trace in running.traces() if not trace["in_progress"]]
         return traces if traces and all(trace.get("evaluation_id") for trace in traces) else None
 
-    traces = until("a trace is settled and judged", 60, probe)
+    try:
+        traces = until("a trace is settled and judged", 60, probe)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; there are {running.traces()}") from error
     assert len(traces) == 1, traces
     trace = traces[0]
     assert trace["agent_name"] == agent, trace
