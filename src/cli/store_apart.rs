@@ -34,6 +34,12 @@ impl StoreCheck {
         let home = Home::take(&folder).map_err(Stop::failed)?;
         let checked = store::check(home.path(), &config.store()).map_err(Stop::failed)?;
         let mut out = std::io::stdout();
+        if checked.is_empty() {
+            writeln!(
+                out,
+                "there is no database yet: the next start makes one, and reads from the journal what it has"
+            )?;
+        }
         for table in &checked {
             match &table.error {
                 None => writeln!(out, "{:<12} {:>10} rows", table.name, table.rows)?,

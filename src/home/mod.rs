@@ -117,15 +117,23 @@ impl Home {
     /// # Errors
     /// When it cannot be written.
     pub fn announce(&self, runtime: &Runtime) -> Result<(), Error> {
-        let path = self.path.join("runtime.json");
-        let failed = |error| Error::Io { path: path.clone(), error };
-        let draft = self.path.join("runtime.json.new");
-        let text = serde_json::to_vec_pretty(runtime).map_err(|error| failed(error.into()))?;
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft).map_err(failed)?;
-        file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
-        fs::rename(&draft, &path).map_err(failed)
+        announce(&self.path, runtime)
     }
+}
+
+/// Writes `runtime.json` of a home that this process holds, whole or not at all.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn announce(home: &Path, runtime: &Runtime) -> Result<(), Error> {
+    let path = home.join("runtime.json");
+    let failed = |error| Error::Io { path: path.clone(), error };
+    let draft = home.join("runtime.json.new");
+    let text = serde_json::to_vec_pretty(runtime).map_err(|error| failed(error.into()))?;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft).map_err(failed)?;
+    file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
+    fs::rename(&draft, &path).map_err(failed)
 }
 
 impl Drop for Home {

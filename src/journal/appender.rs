@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -19,6 +19,8 @@ use super::{AppendError, Record, Sync};
 const GROUP_RECORDS_MAX: usize = 256;
 /// Requests that may wait for a lane; more wait for room. Their bytes are bounded by admission.
 pub(super) const QUEUE_RECORDS_MAX: usize = 512;
+/// A failure that goes on is told this often.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 /// Bodies up to this size are copied beside their header: cheaper than a part of their own.
 const COPY_BYTES_MAX: usize = 4096;
 /// What a refused sender is told to wait.
@@ -73,6 +75,8 @@ pub(super) struct Appender {
     /// Where in `scratch` a large body, by its place in the group, stands in between.
     cuts: Vec<(usize, usize)>,
     acknowledged: u64,
+    /// When a failure was last told.
+    told: Option<Instant>,
 }
 
 impl Appender {
@@ -84,8 +88,8 @@ impl Appender {
         commands: mpsc::Receiver<Command>,
     ) -> Self {
         let acknowledged = lane.visible.borrow().seq;
-        let (active, scratch, cuts) = (None, Vec::new(), Vec::new());
-        Self { lane, keeper, seqs, sync, commands, active, scratch, cuts, acknowledged }
+        let (active, scratch, cuts, told) = (None, Vec::new(), Vec::new(), None);
+        Self { lane, keeper, seqs, sync, commands, active, scratch, cuts, acknowledged, told }
     }
 
     /// Runs until closed or until nobody can append any more.
@@ -143,13 +147,21 @@ impl Appender {
             Err(error) => {
                 self.lane.counters.failures.fetch_add(1, Ordering::Relaxed);
                 self.lane.refused();
-                tracing::error!(lane = self.lane.lane.as_str(), %error, "the journal cannot be written");
+                self.tell(&error, "the journal cannot be written");
                 // First what was not acknowledged is cut off, then its senders are told to try again.
                 self.abandon();
                 for job in batch.drain(..) {
                     job.answer(Err(AppendError::Disk(same(&error))));
                 }
             }
+        }
+    }
+
+    /// Says that something fails, and while it goes on says so now and then: the log may be on the same full disk.
+    fn tell(&mut self, error: &io::Error, what: &str) {
+        if self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+            self.told = Some(Instant::now());
+            tracing::error!(lane = self.lane.lane.as_str(), %error, "{what}");
         }
     }
 
@@ -222,7 +234,7 @@ impl Appender {
         self.create(size).map_err(|error| {
             self.lane.counters.failures.fetch_add(1, Ordering::Relaxed);
             self.lane.refused();
-            tracing::error!(lane = self.lane.lane.as_str(), %error, "the journal cannot start a segment");
+            self.tell(&error, "the journal cannot start a segment");
             AppendError::Disk(error)
         })
     }
@@ -250,7 +262,14 @@ impl Appender {
     fn create(&mut self, size: u64) -> io::Result<()> {
         let first = self.seqs.fetch_add(1, Ordering::Relaxed);
         let segment = Arc::new(Segment::new(&self.lane.dir, first, size));
-        let file = self.lane.disk.create(&segment.path, size)?;
+        let file = match self.lane.disk.create(&segment.path, size) {
+            // Somebody removed the folder.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.lane.disk.make_dir(&self.lane.dir)?;
+                self.lane.disk.create(&segment.path, size)?
+            }
+            made => made?,
+        };
         if self.sync != Sync::Off
             && let Err(error) = self.lane.disk.sync_dir(&self.lane.dir)
         {

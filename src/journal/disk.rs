@@ -3,7 +3,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, IoSlice};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,7 +43,8 @@ pub trait DiskFile: Send + Sync {
     fn write_at(&self, offset: u64, parts: &mut [IoSlice<'_>]) -> io::Result<()>;
     /// Cuts the file to a length.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
-    /// Makes content and length durable (`fdatasync`). After an error nothing may be assumed of any unsynced byte.
+    /// Makes content and length durable (`fdatasync`). After an error nothing may be assumed of any unsynced byte. Fails
+    /// when the file was removed meanwhile: nobody would find it again.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -140,6 +141,10 @@ impl DiskFile for RealFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.0.sync_data()?;
+        if self.0.metadata()?.nlink() == 0 {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the segment was removed while it was written"));
+        }
+        Ok(())
     }
 }

@@ -28,7 +28,7 @@ use crate::config::Config;
 use crate::deleted::Deletions;
 use crate::door::{self, Listen};
 use crate::forward::{self, Exporter, Forwarder, Origin, Target};
-use crate::home::{Home, Runtime};
+use crate::home::{self, Home, Runtime};
 use crate::ingest::{self, Admission, Eraser, Inlet, ReceiveCounters, Verdicts};
 use crate::journal::{Journal, RealDisk};
 use crate::ops::{self, Ops};
@@ -63,6 +63,9 @@ pub struct Sidecar {
     tasks: TaskTracker,
     home: Home,
 }
+
+/// How often a full disk is tried again for `runtime.json`.
+const ANNOUNCE_EVERY: Duration = Duration::from_secs(2);
 
 impl Sidecar {
     /// Starts everything. Returns when requests are acknowledged; the store opens behind it.
@@ -160,7 +163,7 @@ impl Sidecar {
             tasks.spawn(watched("ops", ops::serve(listener, ops_tls, Arc::clone(&ops), ending.clone())));
         }
         serve_questions(web, serve::Beside { spans: Some(spans), around }, &app, &config, &home, (&tasks, &closing));
-        home.announce(&runtime)?;
+        announce(&home, &runtime, &tasks, &closing)?;
         ops.set_ready(true);
         let (path, ends) = (home.path().to_owned(), opening::Ends { closing: closing.clone(), told: told.clone() });
         let opening = Opening { app: Arc::clone(&app), config, home: path, deleted, telling, life };
@@ -430,6 +433,25 @@ fn listeners(config: &Config) -> Vec<SocketAddr> {
             _ => None,
         })
         .collect()
+}
+
+/// Tells others where this sidecar is: at once, or when the disk is full as soon as it has room.
+fn announce(home: &Home, runtime: &Runtime, tasks: &TaskTracker, closing: &CancellationToken) -> anyhow::Result<()> {
+    match home.announce(runtime) {
+        Err(home::Error::Io { error, path }) if error.kind() == std::io::ErrorKind::StorageFull => {
+            tracing::error!(%error, path = %path.display(), "commands do not find this sidecar before there is room");
+        }
+        announced => return Ok(announced?),
+    }
+    let (path, runtime, closing) = (home.path().to_owned(), runtime.clone(), closing.clone());
+    tasks.spawn(async move {
+        while closing.run_until_cancelled(tokio::time::sleep(ANNOUNCE_EVERY)).await.is_some() {
+            if home::announce(&path, &runtime).is_ok() {
+                return;
+            }
+        }
+    });
+    Ok(())
 }
 
 fn describe(doors: &Doors, web: Option<&TcpListener>, ops: Option<&TcpListener>) -> std::io::Result<Runtime> {

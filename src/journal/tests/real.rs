@@ -40,6 +40,30 @@ fn records_survive_a_restart_in_files_of_the_owner_only() {
     });
 }
 
+/// Scenario: somebody removes the folder of a lane while it is written.
+/// Guarantees: nothing is acknowledged that goes into a file which nobody can find again; the next is taken and found.
+#[test]
+fn what_goes_into_a_removed_file_is_not_acknowledged() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (journal, _) = Journal::open(home.path(), &Config::default(), false, Arc::new(RealDisk)).unwrap();
+        journal.append(Lane::Traces, record("before")).await.unwrap();
+        std::fs::remove_dir_all(home.path().join("journal/traces")).unwrap();
+        let error = journal.append(Lane::Traces, record("into nothing")).await.unwrap_err();
+        assert!(matches!(error, AppendError::Disk(_)), "{error}");
+        let seq = journal.append(Lane::Traces, record("after")).await.unwrap();
+        let there = std::fs::read_dir(home.path().join("journal/traces")).unwrap().count();
+        assert_eq!(there, 1);
+        journal.close().await;
+        let (journal, _) = Journal::open(home.path(), &Config::default(), false, Arc::new(RealDisk)).unwrap();
+        let found = entries(&journal, Lane::Traces);
+        assert_eq!(
+            found.iter().map(|entry| (entry.seq, &entry.record.body[..])).collect::<Vec<_>>(),
+            [(seq, &b"after"[..])]
+        );
+    });
+}
+
 #[test]
 fn many_small_records_in_one_group_are_one_write_each_in_place() {
     let home = tempfile::tempdir().unwrap();

@@ -43,8 +43,10 @@ impl Drop for Small {
 pub fn fill(home: &Path, left: u64) -> PathBuf {
     let path = home.join("ballast");
     let mut file = fs::File::create(&path).unwrap();
-    let chunk = vec![1; 64 * 1024];
-    while file.write_all(&chunk).is_ok() {}
+    for chunk in [64 * 1024, 512] {
+        let chunk = vec![1; chunk];
+        while file.write_all(&chunk).is_ok() {}
+    }
     let size = file.metadata().unwrap().len();
     file.set_len(size.saturating_sub(left)).unwrap();
     path
@@ -142,6 +144,39 @@ async fn a_full_disk_refuses_answers_and_recovers() {
         iris.kill();
         drop(small);
     }
+}
+
+/// Scenario: a sidecar has ended, and its disk is full to the last byte when it starts again; then there is room.
+/// Guarantees: it runs meanwhile, and is found and takes spans when there is room, without another start; what was
+/// acknowledged before is there once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_on_a_full_disk_waits_for_room() {
+    let mut iris = Iris::prepared(&[
+        ("IRIS__ASSEMBLY__QUIET_MS", "200"),
+        ("IRIS__RETENTION__BYTES_MAX", "134217728"),
+        ("IRIS__MCP__SQL", "true"),
+    ]);
+    let Some(small) = Small::at(&iris.home(), 32) else { return };
+    iris.start_again().await;
+    open(&iris).await;
+    for number in 1..=5 {
+        assert_eq!(put(&iris, number).await, 200);
+    }
+    // A kill would leave a reserved segment, of which the start gives back what is not used.
+    assert!(iris.terminate().await.success());
+    let ballast = fill(&iris.home(), 0);
+    iris.start_unfound().await;
+    fs::remove_file(ballast).unwrap();
+    iris.until_ready().await;
+    open(&iris).await;
+    let until = Instant::now() + SOON;
+    while put(&iris, 6).await != 200 {
+        assert!(Instant::now() < until, "it takes nothing any more\n{}", iris.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    all_counted(&iris, &[1, 2, 3, 4, 5, 6], "with room again").await;
+    iris.kill();
+    drop(small);
 }
 
 /// Scenario: the folder is on a file system that turned read-only while the sidecar was down; then it may be written again.

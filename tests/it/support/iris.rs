@@ -93,6 +93,23 @@ impl Iris {
     /// When it runs already, ends, or is not ready within a minute; prints what it logged.
     pub async fn start_again(&mut self) {
         self.spawn();
+        self.until_ready().await;
+    }
+
+    /// Starts it where it cannot write where it is found: waits until it says so.
+    pub async fn start_unfound(&mut self) {
+        self.spawn();
+        let deadline = Instant::now() + START_MAX;
+        while !self.log().contains("do not find this sidecar") {
+            let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
+            assert!(ended.is_none(), "it ended at start with {}:\n{}", ended.unwrap(), self.log());
+            assert!(Instant::now() < deadline, "it says nothing within a minute:\n{}", self.log());
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits until a sidecar that was started is ready.
+    pub async fn until_ready(&mut self) {
         let deadline = Instant::now() + START_MAX;
         while !self.is_ready().await {
             let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
