@@ -111,14 +111,6 @@ impl Home {
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Writes `runtime.json`, whole or not at all.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn announce(&self, runtime: &Runtime) -> Result<(), Error> {
-        announce(&self.path, runtime)
-    }
 }
 
 /// Writes `runtime.json` of a home that this process holds, whole or not at all.

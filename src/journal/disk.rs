@@ -17,7 +17,7 @@ const DIR_MODE: u32 = 0o700;
 
 /// What the journal asks of a file system. Calls block; none is made on an async worker by the appenders.
 pub trait Disk: Send + Sync + 'static {
-    /// Makes a directory (mode 0700) and its parents; it may exist already.
+    /// Makes a directory (mode 0700) and its parents, durably; it may exist already.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
     /// The names in a directory, in no order. Names that are not UTF-8 are left out.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
@@ -54,7 +54,13 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir)
+        let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.exists()).collect();
+        DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir)?;
+        // A new name is on disk once the folder that holds it is synced.
+        let holders = missing.iter().filter_map(|made| made.parent());
+        holders
+            .map(|holder| if holder.as_os_str().is_empty() { Path::new(".") } else { holder })
+            .try_for_each(|holder| self.sync_dir(holder))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {

@@ -437,7 +437,7 @@ fn listeners(config: &Config) -> Vec<SocketAddr> {
 
 /// Tells others where this sidecar is: at once, or when the disk is full as soon as it has room.
 fn announce(home: &Home, runtime: &Runtime, tasks: &TaskTracker, closing: &CancellationToken) -> anyhow::Result<()> {
-    match home.announce(runtime) {
+    match home::announce(home.path(), runtime) {
         Err(home::Error::Io { error, path }) if error.kind() == std::io::ErrorKind::StorageFull => {
             tracing::error!(%error, path = %path.display(), "commands do not find this sidecar before there is room");
         }

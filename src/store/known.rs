@@ -1,7 +1,7 @@
 //! Which traces the file has, newest first, so that a start need not ask for every trace that comes.
 //!
 //! Reads narrow columns only, stretch by stretch from the end of the table, and stops at a number of traces or of
-//! rows. Of all that are older only the ids of the judged ones are read, into a filter: a million in a second.
+//! rows. Of all that are older only the ids of the judged ones are read, into a filter.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,8 +17,8 @@ pub(super) const STRETCH_ROWS: i64 = 131_072;
 /// Rows looked at, sixteen stretches: eight spans for each trace that can be remembered.
 const ROWS_MAX: i64 = 16 * STRETCH_ROWS;
 
-/// The newest traces of the file, at most so many, oldest first, and when the last row of any other arrived; the beginning of time
-/// when there is none.
+/// The newest traces of the file, at most so many, oldest first, and when the last row of any other arrived; the
+/// beginning of time when there is none.
 pub(super) fn known(connection: &Connection, max: usize) -> Result<(Vec<Known>, Timestamp), Error> {
     let mut found = Found::default();
     let (mut end, read_from) = last_rows(connection, "spans")?;

@@ -326,6 +326,12 @@ fn questions_about_a_million_traces() {
         store.send_async(Write::Judged { ticket: 1, trace, evaluation, settled_through }).await.unwrap();
         store.close(Duration::from_secs(10)).await.unwrap();
         multiply(home.path(), TRACES);
+        let file = duckdb::Connection::open(home.path().join("iris.duckdb")).unwrap();
+        let started = Instant::now();
+        let judged = crate::store::known::judged(&file, crate::store::known::STRETCH_ROWS).unwrap();
+        say(&format!("ids of {TRACES} judged traces: {:.0} ms", started.elapsed().as_secs_f64() * 1e3));
+        assert!(judged.may_contain(&key(1)));
+        drop(file);
         let (store, _) = open(home.path());
         for _ in 0..3 {
             let window = Window { since: at(0), until: at(2 * TRACES), names: Vec::new() };

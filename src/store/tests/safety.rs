@@ -338,6 +338,7 @@ fn a_lock_names_its_holder() {
     assert_eq!((boot.stored_through, boot.settled_through), Default::default());
     assert!(boot.stored.is_empty() && boot.reopen.is_empty() && boot.known.is_empty() && boot.damage.is_empty());
     assert_eq!(boot.horizon, Default::default());
+    assert!(!boot.forgotten.may_contain(&key(1)));
 }
 
 /// Scenario: settings that cannot work.

@@ -189,12 +189,14 @@ fn run(iris: &Iris, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 /// Scenario: places in the database file are overwritten until `store-check` finds damage; it is repaired by hand.
-/// Guarantees: the check tells whole from damaged by its exit code; the repaired file is whole; the next start has
+/// Guarantees: the check says when there is none yet, and tells whole from damaged by its exit code; the repaired file is whole; the next start has
 /// everything, completed from the journal.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_database_is_found_and_repaired_by_hand() {
     let collector = Collector::stopped().await;
     let mut iris = prepared(&collector.endpoint());
+    let (code, said) = run(&iris, &["store-check"]);
+    assert!(code == Some(0) && said.contains("no database yet"), "{said}");
     let count = filled(&mut iris).await;
     let (code, said) = run(&iris, &["store-check"]);
     assert_eq!(code, Some(0), "{said}");

@@ -99,19 +99,17 @@ impl Iris {
     /// Starts it where it cannot write where it is found: waits until it says so.
     pub async fn start_unfound(&mut self) {
         self.spawn();
-        let deadline = Instant::now() + START_MAX;
-        while !self.log().contains("do not find this sidecar") {
-            let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
-            assert!(ended.is_none(), "it ended at start with {}:\n{}", ended.unwrap(), self.log());
-            assert!(Instant::now() < deadline, "it says nothing within a minute:\n{}", self.log());
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+        self.until_started(async |iris| iris.log().contains("do not find this sidecar")).await;
     }
 
     /// Waits until a sidecar that was started is ready.
     pub async fn until_ready(&mut self) {
+        self.until_started(Self::is_ready).await;
+    }
+
+    async fn until_started(&mut self, holds: impl AsyncFn(&mut Self) -> bool) {
         let deadline = Instant::now() + START_MAX;
-        while !self.is_ready().await {
+        while !holds(self).await {
             let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
             assert!(ended.is_none(), "it ended at start with {}:\n{}", ended.unwrap(), self.log());
             assert!(Instant::now() < deadline, "it is not ready within a minute:\n{}", self.log());

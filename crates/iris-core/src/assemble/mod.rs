@@ -150,7 +150,7 @@ pub struct Assembler {
     awaiting: VecDeque<(u64, RowKey)>,
     ticket: u64,
     positions: Positions,
-    /// A trace with an observation from before this time may have been let go and forgotten.
+    /// A trace with an observation from before this time may be in the store, put there by an earlier process.
     horizon: Timestamp,
     /// The newest arrival pushed.
     newest: Timestamp,
@@ -213,9 +213,7 @@ impl Assembler {
         // All of it is committed, so that a load lacks nothing: one row says that there are some.
         let past = Remembered { version: known.version, rows: 1, agentic: known.agentic, dropped: false };
         self.newest = self.newest.max(known.last);
-        if let Some(evicted) = self.remembered.insert(&known.key, past, known.last) {
-            self.horizon = self.horizon.max(evicted);
-        }
+        self.remembered.insert(&known.key, past, known.last);
     }
 
     /// Says that traces with observations from before `time` may have been judged by an earlier process without
@@ -444,9 +442,7 @@ impl Assembler {
             let rows = stored.max(u32::try_from(open.seen.len()).unwrap_or(u32::MAX));
             let dropped = dropped && stored == 0;
             let past = Remembered { version: open.version, rows, agentic: open.agentic, dropped };
-            if let Some(evicted) = self.remembered.insert(key, past, self.newest) {
-                self.horizon = self.horizon.max(evicted);
-            }
+            self.remembered.insert(key, past, self.newest);
         }
     }
 

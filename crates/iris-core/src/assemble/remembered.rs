@@ -45,8 +45,8 @@ impl Ring {
         self.forgotten.may_contain(key)
     }
 
-    /// Remembers a trace let go at `time`. Returns when the one forgotten for it was let go.
-    pub(super) fn insert(&mut self, key: &RowKey, past: Remembered, time: Timestamp) -> Option<Timestamp> {
+    /// Remembers a trace let go at `time`; the one let go longest ago is forgotten for it.
+    pub(super) fn insert(&mut self, key: &RowKey, past: Remembered, time: Timestamp) {
         let hash = self.forgotten.hash(key);
         if self.known.insert(hash, (past, time)).is_none() {
             self.order.push_back((hash, time));
@@ -54,21 +54,21 @@ impl Ring {
         // Each turn puts one entry right, so that the second round at the latest finds one that is.
         for _ in 0..=self.order.len() {
             if self.order.len() <= self.max {
-                break;
+                return;
             }
-            let (oldest, queued) = self.order.pop_front()?;
+            let Some((oldest, queued)) = self.order.pop_front() else { return };
             match self.known.get(&oldest) {
                 Some((_, last)) if *last > queued => self.order.push_back((oldest, *last)),
-                _ => {
-                    let (past, last) = self.known.remove(&oldest)?;
-                    if !past.dropped {
-                        self.forgotten.insert_hash(oldest);
-                    }
-                    return Some(last);
-                }
+                _ => return self.forget(oldest),
             }
         }
-        None
+    }
+
+    fn forget(&mut self, hash: u64) {
+        let stored = self.known.remove(&hash).is_some_and(|(past, _)| !past.dropped);
+        if stored {
+            self.forgotten.insert_hash(hash);
+        }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -151,22 +151,23 @@ fn a_plain_trace_of_an_earlier_process_is_not_taken_for_a_dropped_one() {
     assert_eq!(bench.loads, [key(1)], "what it had is still in the store");
 }
 
+/// Scenario: an earlier process had more traces than can be remembered.
+/// Guarantees: of the oldest it is known that they may be in the store; one that began as early and was not among them
+/// asks nobody.
 #[test]
-fn of_more_than_are_remembered_the_oldest_raise_the_horizon() {
+fn of_more_than_are_remembered_the_oldest_are_asked_for() {
     let settings = Settings { remembered_max: 2, ..Settings::default() };
     let mut bench = Bench::with(Config::default(), settings);
     for (trace, last) in [(1, 900), (2, 2_000_000), (3, 3_000_000)] {
         let last = Timestamp::from_unix_nanos(last);
         bench.assembler.remember(&Known { key: key(trace), version: 1, agentic: true, last });
     }
-    bench.push(&[made(4, 1).role(Role::Agent)]);
+    bench.push(&[made(4, 1).role(Role::Agent).starting(1)]);
     bench.pass(2_000);
-    assert!(bench.loads.is_empty(), "it began after the forgotten one was let go");
-    let last = Timestamp::from_unix_nanos(4_000_000);
-    bench.assembler.remember(&Known { key: key(5), version: 1, agentic: true, last });
-    bench.push(&[made(6, 1).role(Role::Agent)]);
+    assert!(bench.loads.is_empty(), "it is new");
+    bench.push(&[made(1, 2).role(Role::Agent)]);
     bench.pass(2_000);
-    assert_eq!(bench.loads, [key(6)], "it may be the forgotten one");
+    assert_eq!(bench.loads, [key(1)]);
 }
 
 #[test]
@@ -177,9 +178,10 @@ fn a_trace_let_go_again_is_forgotten_by_when_it_was_last() {
         let last = Timestamp::from_unix_nanos(last);
         bench.assembler.remember(&Known { key: key(trace), version: 1, agentic: true, last });
     }
+    bench.push(&[made(2, 2).under(1)]);
+    assert!(bench.stored.is_empty(), "it was the oldest: that it is an agent's must be asked first");
     bench.push(&[made(1, 2).under(1)]);
-    bench.pass(20_000);
-    assert_eq!(bench.loads, [key(1)], "the second was older");
+    assert_eq!(bench.stored.len(), 1, "it is remembered as an agent's");
 }
 
 #[test]
@@ -198,21 +200,6 @@ fn undecided_rows_of_a_trace_found_in_the_store_are_stored() {
     assert_eq!(bench.settled[0].version, 2);
 }
 
-#[test]
-fn the_memory_of_traces_is_bounded_and_forgetting_raises_the_horizon() {
-    let settings = Settings { remembered_max: 2, ..Settings::default() };
-    let mut bench = Bench::with(Config::default(), settings);
-    for trace in 1..=3 {
-        bench.push(&[made(trace, 1).role(Role::Agent)]);
-        bench.pass(2_000);
-        bench.judge(true);
-    }
-    assert_eq!(bench.assembler.counts().remembered, 2);
-    bench.push(&[made(1, 2).role(Role::Agent)]);
-    bench.pass(2_000);
-    assert_eq!(bench.loads, [key(1)], "it began before the first was let go");
-}
-
 /// Scenario: a trace that was judged is forgotten for others, and a span comes that claims to have begun long after.
 /// Guarantees: the store is asked, whatever its spans claim, and the verdict that was stands before the new one.
 #[test]
@@ -224,6 +211,7 @@ fn a_forgotten_trace_is_found_whenever_its_spans_claim_to_have_begun() {
         bench.pass(2_000);
         bench.judge(true);
     }
+    assert_eq!(bench.assembler.counts().remembered, 2);
     bench.push(&[made(1, 2).role(Role::Agent).starting(u64::MAX)]);
     bench.push(&[made(4, 1).role(Role::Agent).starting(u64::MAX)]);
     bench.pass(2_000);
